@@ -3,6 +3,7 @@
 import tseslint from 'typescript-eslint'
 
 export default [
+  { ignores: ['**/dist/**', '**/coverage/**', '**/*.generated.ts'] },
   {
     files: ['packages/*/src/**/*.ts', 'test/**/*.ts', 'examples/**/*.ts'],
     languageOptions: {
