@@ -11,13 +11,13 @@ const path = dirname(process.execPath) + delimiter + process.env.PATH
 /**
  * Runs a command in the repository.
  * @param {readonly string[]} argv  `node` stands for this Node
- * @param {{ quiet?: boolean, env?: Record<string, string>, timeoutMs?: number }} [options]  quiet: collect the output
+ * @param {{ quiet?: boolean, cwd?: string, env?: Record<string, string>, timeoutMs?: number }} [options]  quiet: collect the output
  * @returns {Promise<{ code: number, output: string }>}
  */
-export function run(argv, { quiet = false, env = {}, timeoutMs } = {}) {
+export function run(argv, { quiet = false, cwd = root, env = {}, timeoutMs } = {}) {
   const [command, ...args] = argv
   const child = spawn(command === 'node' ? process.execPath : command, args, {
-    cwd: root,
+    cwd,
     env: { ...process.env, PATH: path, ...env },
     stdio: quiet ? ['ignore', 'pipe', 'pipe'] : 'inherit',
     // npm is a .cmd file on Windows, which only a shell starts.
