@@ -1,0 +1,43 @@
+// The servers that the tests talk to. A missing one fails the run with the command that installs it.
+import { existsSync } from 'node:fs'
+import { delimiter, join } from 'node:path'
+import { fail, run } from './setup.mjs'
+
+/** Program → what installs it. */
+const servers = {
+  'redis-server': {
+    debian: 'redis-server',
+    other: 'Redis (macOS: brew install redis; Fedora: dnf install redis; Arch: pacman -S redis)',
+  },
+}
+
+const isThere = (program) =>
+  (process.env.PATH ?? '').split(delimiter).some((folder) => existsSync(join(folder, program)))
+
+/** Makes sure that every server is there: as root on Debian by installing it, never with sudo. */
+export async function getServers() {
+  const missing = Object.keys(servers).filter((program) => !isThere(program))
+  if (missing.length === 0) return
+  const debian = missing.map((program) => servers[program].debian)
+  if (process.getuid?.() === 0 && isThere('apt-get')) await aptInstall(debian)
+  const still = missing.filter((program) => !isThere(program))
+  if (still.length === 0) return
+  fail(
+    `The tests need ${still.join(', ')} on the PATH. Install, then run npm test again:\n` +
+      (isThere('apt-get')
+        ? `  apt-get update && apt-get install -y ${debian.join(' ')}   (as root)`
+        : still.map((program) => `  ${servers[program].other}`).join('\n')),
+  )
+}
+
+async function aptInstall(names) {
+  console.log(`Installing ${names.join(', ')} (apt-get) …`)
+  // Runlevel 1 keeps the package from starting its own server on port 6379.
+  const env = { DEBIAN_FRONTEND: 'noninteractive', RUNLEVEL: '1' }
+  const update = await run(['apt-get', 'update', '-qq'], { quiet: true, env })
+  const { code, output } = await run(['apt-get', 'install', '-y', '-qq', '--no-install-recommends', ...names], {
+    quiet: true,
+    env,
+  })
+  if (code !== 0) fail(`apt-get could not install ${names.join(', ')}:\n\n${update.output}${output}`)
+}
