@@ -1,5 +1,6 @@
 import { fileURLToPath } from 'node:url'
-import { stalePackages } from '../scripts/sources.mjs.mts'
+// biome-ignore lint/correctness/useImportExtensions: it proposes the ending of the declarations, which do not run.
+import { stalePackages } from '../scripts/sources.mjs'
 
 /** The command line as it is shipped; it runs the build. Call {@link assertFreshBuild} first. */
 export const HEADGATE_BIN = fileURLToPath(new URL('../packages/cli/bin/headgate.js', import.meta.url))
