@@ -3,7 +3,7 @@ import { copyFileSync, mkdirSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { fail, install, root, run } from './setup.mjs'
-import { packages, sourceHash, stalePackages, stampOf } from './sources.mjs.mts'
+import { packages, sourceHash, stalePackages, stampOf } from './sources.mjs'
 
 /** Files that go into a build as they are. */
 const copies = { limiter: { 'src/script/decide.generated.lua': 'dist/lua/decide.lua' } }

@@ -3,7 +3,7 @@
 import { copyFileSync, existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import { fail } from './setup.mjs'
-import { stalePackages } from './sources.mjs.mts'
+import { stalePackages } from './sources.mjs'
 
 const manifest = 'package.json'
 const kept = '.package.json.kept'

@@ -1,5 +1,4 @@
 import { fileURLToPath } from 'node:url'
-// biome-ignore lint/correctness/useImportExtensions: it proposes the ending of the declarations, which do not run.
 import { stalePackages } from '../scripts/sources.mjs'
 
 /** The command line as it is shipped; it runs the build. Call {@link assertFreshBuild} first. */
