@@ -1,0 +1,23 @@
+import type { Codec, State } from '../limit.ts'
+import { fixedWindowCodec } from './fixed-window/index.ts'
+import { tokenBucketCodec } from './token-bucket/index.ts'
+
+/** All algorithms by the code that their stored states begin with. */
+const codecs: readonly Codec[] = [tokenBucketCodec, fixedWindowCodec]
+
+const byCode = new Map(codecs.map((codec) => [codec.code, codec]))
+
+/** How states of this code are read. */
+export function codecOf(state: State): Codec {
+  return byCode.get(state.code) as Codec
+}
+
+/** Reads what is stored under a key; undefined: garbage. */
+export function decodeState(raw: Buffer): State | undefined {
+  return byCode.get(raw[0] ?? 0)?.decode(raw)
+}
+
+/** What is stored for a state. */
+export function encodeState(state: State): Buffer {
+  return codecOf(state).encode(state)
+}

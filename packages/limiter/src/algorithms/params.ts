@@ -1,0 +1,35 @@
+import { type Duration, durationUs } from '../duration.ts'
+import { InvalidArgumentError, show } from '../errors.ts'
+import { MAX_EXACT } from './exact.ts'
+
+/** The longest period, in µs: ten years. It keeps every instant that a state can name below 2^53. */
+export const MAX_PERIOD_US = 10 * 366 * 86_400_000_000
+
+/** Reads a number of units: an integer from `least` to 2^53 − 1. */
+export function unitsOf(value: unknown, argument: string, least: number): number {
+  if (typeof value !== 'number' || !Number.isInteger(value) || value < least || value > MAX_EXACT) {
+    throw new InvalidArgumentError(argument, `${show(value)} is not an integer from ${least} to ${MAX_EXACT}`)
+  }
+  return value
+}
+
+/** Reads a period, in µs. */
+export function periodOf(period: Duration, argument: string): number {
+  const us = durationUs(period, argument)
+  if (us > MAX_PERIOD_US) {
+    throw new InvalidArgumentError(argument, `${show(period)} is longer than ten years (3660d)`, 'HEADGATE_OUT_OF_RANGE')
+  }
+  return us
+}
+
+/** Refuses an option that the algorithm does not have: a misspelt one would silently limit nothing. */
+export function refuseUnknown(options: object, known: readonly string[], algorithm: string): void {
+  if (typeof options !== 'object' || options === null) {
+    throw new InvalidArgumentError(algorithm, `${show(options)} is not an object with ${known.join(', ')}`)
+  }
+  for (const name of Object.keys(options)) {
+    if (!known.includes(name)) {
+      throw new InvalidArgumentError(`${algorithm}.${name}`, `no such option; there are ${known.join(', ')}`)
+    }
+  }
+}

@@ -1,0 +1,140 @@
+import type { Codec, Limit, LimitNumbers } from '../../limit.ts'
+import { ceilDiv, gcd, MAX_EXACT } from '../exact.ts'
+import { reduce, type TokenBucketOptions, type TokenBucketParams, tokenBucketParams } from './params.ts'
+import { drain, drainedAfter, regrain, TOKEN_BUCKET, type TokenBucketState, unitsUsed } from './step.ts'
+
+export type { TokenBucketOptions } from './params.ts'
+
+/**
+ * A bucket of `burst` units that fills at `limit` a `period`.
+ *
+ * Law: in any interval of length T at most burst + limit·T/period units are admitted, and a cost for
+ * which that leaves room is never refused.
+ * @throws InvalidArgumentError naming the option; `HEADGATE_OUT_OF_RANGE` where burst × grain would pass 2^53
+ */
+export function tokenBucket(options: TokenBucketOptions): Limit {
+  return new TokenBucket(tokenBucketParams(options))
+}
+
+/** View: the level, in parts, under this limit's own grain. */
+class TokenBucket implements Limit<TokenBucketState> {
+  readonly algorithm = 'token-bucket'
+  readonly code = TOKEN_BUCKET
+  readonly limit: number
+  readonly capacity: number
+  readonly periodUs: number
+  readonly wire: readonly number[]
+  readonly spanUs: number
+  readonly viewSize = 1
+  private readonly rate: number
+  private readonly grain: number
+  /** The level of an exhausted bucket. */
+  private readonly full: number
+
+  constructor(params: TokenBucketParams) {
+    this.limit = params.limit
+    this.capacity = params.burst
+    this.periodUs = params.periodUs
+    this.rate = params.rate
+    this.grain = params.grain
+    this.full = params.burst * params.grain
+    this.spanUs = ceilDiv(this.full, params.rate)
+    this.wire = [TOKEN_BUCKET, params.rate, params.grain, params.burst]
+  }
+
+  open(state: TokenBucketState | undefined, nowUs: number, view: number[], at: number): boolean {
+    // 1. no state: unused
+    if (state === undefined) {
+      view[at] = 0
+      return false
+    }
+    // 2. what has drained, then this limit's grain
+    view[at] = regrain(drain(state, nowUs), state.grain, this.grain, this.full)
+    // 3. an instant in the future is a repair
+    return state.atUs > nowUs
+  }
+
+  adopt(units: number, _nowUs: number, view: number[], at: number): void {
+    view[at] = units >= this.capacity ? this.full : units * this.grain
+  }
+
+  admits(view: readonly number[], at: number, cost: number): boolean {
+    return this.capacity > 0 && cost <= this.capacity && (view[at] as number) <= (this.capacity - cost) * this.grain
+  }
+
+  charge(view: number[], at: number, cost: number): void {
+    view[at] = (view[at] as number) + cost * this.grain
+  }
+
+  close(view: readonly number[], at: number, nowUs: number): TokenBucketState {
+    return { code: TOKEN_BUCKET, level: view[at] as number, atUs: nowUs, rate: this.rate, grain: this.grain }
+  }
+
+  status(view: readonly number[], at: number, _nowUs: number, cost: number): LimitNumbers {
+    const level = view[at] as number
+    const used = ceilDiv(level, this.grain)
+    const oneLess = (used - 1) * this.grain
+    return {
+      limit: this.limit,
+      capacity: this.capacity,
+      periodMs: this.periodUs / 1000,
+      remaining: this.capacity - used,
+      retryAfterMs: this.retryAfterUs(level, cost) / 1000,
+      nextMs: used === 0 ? 0 : ceilDiv(level - oneLess, this.rate) / 1000,
+      resetAfterMs: level === 0 ? 0 : ceilDiv(level, this.rate) / 1000,
+    }
+  }
+
+  private retryAfterUs(level: number, cost: number): number {
+    if (cost > this.capacity || this.capacity === 0) return Number.POSITIVE_INFINITY
+    const room = (this.capacity - cost) * this.grain
+    return level <= room ? 0 : ceilDiv(level - room, this.rate)
+  }
+
+  share(instances: number): Limit {
+    if (this.limit === 0 || instances === 1) return this
+    const burst = Math.max(1, Math.floor(this.capacity / instances))
+    const periodUs = this.periodUs * instances
+    const grain = periodUs / gcd(this.limit, periodUs)
+    // Where the exact share leaves the exact range, the next slower rate takes its place.
+    return grain <= MAX_GRAIN && burst <= Math.floor(MAX_EXACT / grain)
+      ? new TokenBucket(reduce(this.limit, periodUs, burst))
+      : new TokenBucket(reduce(1, Math.ceil(periodUs / this.limit), burst))
+  }
+}
+
+/** Above this, {@link mulDivCeil} would leave the exact range. */
+const MAX_GRAIN = 2 ** 51
+const SIZE = 33
+
+/** Stored: the code, then level, instant (µs), rate and grain, as big-endian doubles: 33 bytes. */
+export const tokenBucketCodec: Codec<TokenBucketState> = {
+  code: TOKEN_BUCKET,
+
+  encode(state) {
+    const raw = Buffer.allocUnsafe(SIZE)
+    raw.writeUInt8(TOKEN_BUCKET, 0)
+    raw.writeDoubleBE(state.level, 1)
+    raw.writeDoubleBE(state.atUs, 9)
+    raw.writeDoubleBE(state.rate, 17)
+    raw.writeDoubleBE(state.grain, 25)
+    return raw
+  },
+
+  decode(raw) {
+    if (raw.length !== SIZE || raw[0] !== TOKEN_BUCKET) return undefined
+    const [level, atUs, rate, grain] = [1, 9, 17, 25].map((at) => raw.readDoubleBE(at)) as [number, number, number, number]
+    const exact = [level, atUs, rate, grain].every((x) => x >= 0 && Number.isSafeInteger(x))
+    return exact && rate >= 1 && grain >= 1 && grain <= MAX_GRAIN
+      ? { code: TOKEN_BUCKET, level, atUs, rate, grain }
+      : undefined
+  },
+
+  ahead(state, nowUs) {
+    return state.atUs > nowUs
+  },
+
+  used: unitsUsed,
+
+  lifetimeUs: drainedAfter,
+}

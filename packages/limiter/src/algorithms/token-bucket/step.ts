@@ -1,0 +1,55 @@
+import { ceilDiv, mulDivCeil } from '../exact.ts'
+
+/**
+ * The token bucket's arithmetic, as the level of what is used. `token-bucket.lua` is its twin:
+ * same names, same order, same numbered steps.
+ *
+ * A unit is `grain` parts; a microsecond gives `rate` parts back; a bucket is exhausted at
+ * burst × grain parts. (A leaky bucket as a meter, ITU-T I.371; exact because all is integer.)
+ */
+
+/** The code of the algorithm in stored states and in the script. */
+export const TOKEN_BUCKET = 1
+
+export interface TokenBucketState {
+  readonly code: typeof TOKEN_BUCKET
+  /** Parts in use at `atUs`. */
+  level: number
+  atUs: number
+  /** The rate that the state was written under. */
+  rate: number
+  grain: number
+}
+
+/** Parts still in use at `nowUs`, under the state's own rate. */
+export function drain(state: TokenBucketState, nowUs: number): number {
+  // 1. an instant in the future gives nothing back
+  const elapsed = nowUs > state.atUs ? nowUs - state.atUs : 0
+  // 2. the product may be rounded only where it is beyond any level
+  const drained = elapsed * state.rate
+  // 3. never below unused
+  return drained >= state.level ? 0 : state.level - drained
+}
+
+/** A level under one grain as a level under another, rounded up, at most `most`. */
+export function regrain(level: number, from: number, to: number, most: number): number {
+  // 1. the same grain keeps the level
+  if (from === to) return level < most ? level : most
+  // 2. whole units, as many as can matter
+  const rest = level % from
+  const units = (level - rest) / from
+  if (units * to >= most) return most
+  // 3. the broken unit
+  const regrained = units * to + mulDivCeil(rest, to, from)
+  return regrained < most ? regrained : most
+}
+
+/** Units in use, rounded up. */
+export function unitsUsed(state: TokenBucketState, nowUs: number): number {
+  return ceilDiv(drain(state, nowUs), state.grain)
+}
+
+/** How long from `nowUs` until nothing is in use, in µs. */
+export function drainedAfter(state: TokenBucketState, nowUs: number): number {
+  return ceilDiv(drain(state, nowUs), state.rate)
+}

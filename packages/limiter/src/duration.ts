@@ -1,0 +1,35 @@
+import { InvalidArgumentError, show } from './errors.ts'
+
+/** A span of time: `'250ms' '1s' '1m' '1h' '1d' '1w'`, or a number of milliseconds. */
+export type Duration = number | string
+
+const UNIT_MS: Record<string, number> = {
+  ms: 1,
+  s: 1000,
+  m: 60_000,
+  h: 3_600_000,
+  d: 86_400_000,
+  w: 604_800_000,
+}
+
+const TEXT = /^(\d{1,15})(ms|s|m|h|d|w)$/
+
+/**
+ * Reads a duration as integer microseconds (≥ 1).
+ * @throws InvalidArgumentError naming `argument` for anything else, fractions of a microsecond too
+ */
+export function durationUs(duration: Duration, argument: string): number {
+  const us = typeof duration === 'number' ? duration * 1000 : textUs(duration)
+  if (!Number.isSafeInteger(us) || us < 1) {
+    throw new InvalidArgumentError(
+      argument,
+      `${show(duration)} is not a duration; write '250ms', '1s', '1m', '1h', '1d', or a positive number of milliseconds`,
+    )
+  }
+  return us
+}
+
+function textUs(text: unknown): number {
+  const parts = typeof text === 'string' ? TEXT.exec(text) : null
+  return parts ? Number(parts[1]) * (UNIT_MS[parts[2] as string] as number) * 1000 : Number.NaN
+}

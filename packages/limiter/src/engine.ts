@@ -1,0 +1,210 @@
+import { channel } from 'node:diagnostics_channel'
+import { EventEmitter } from 'node:events'
+import type { Decision, LibraryFailurePolicy } from './decision.ts'
+import { deriveDecision } from './derive.ts'
+import { HeadgateError, InvalidArgumentError, StoreUnavailableError, show } from './errors.ts'
+import { Door } from './failure/door.ts'
+import { Policy } from './failure/policy.ts'
+import type { EncodedKey } from './keys/index.ts'
+import type { Limit } from './limit.ts'
+import { type Check, type LocalStore, type Part, type RemoteStore, type Store } from './store.ts'
+import { partOf, partsOf } from './part.ts'
+import { memoryStore } from './stores/memory.ts'
+
+/** One limit of a check, as callers of the engine give it. */
+export interface CheckItem {
+  /** The rule it belongs to; the counter's key begins with it. */
+  readonly rule?: string | undefined
+  /** The limit's name within the rule. */
+  readonly name: string
+  readonly limit: Limit
+  /** The caller's value; several values are one composite key; `''` for a global limit. */
+  readonly key: string | readonly string[] | EncodedKey
+  /** Integer ≥ 0, default 1; 0 only asks. */
+  readonly cost?: number | undefined
+  /** All enforced limits admit, or none is charged. (Shadow and candidate groups come later.) */
+  readonly group?: 'enforced'
+  /** Default `local`. */
+  readonly onStoreFailure?: LibraryFailurePolicy | undefined
+}
+
+export interface EngineOptions {
+  store: Store
+  /** How long a decision may wait for the store, in ms; default 50. */
+  timeoutMs?: number
+  /** How many processes enforce the same budget: each takes its share while the store is away. Default 1. */
+  instances?: number
+}
+
+export interface EngineEvents {
+  /** Every decision; `items` are what was judged, with the counters' keys. */
+  decision: { readonly decision: Decision; readonly items: readonly Part[]; readonly peek: boolean }
+  /** The store stopped answering: from now on the limits' policies decide. */
+  degraded: { readonly reason: string; readonly kind: string }
+  /** The store answers again. */
+  recovered: { readonly awayMs: number }
+  /** Something went wrong that no caller sees, such as a store fault or garbage replaced; `count` how often. */
+  error: { readonly message: string; readonly kind: string; readonly count: number }
+}
+
+export interface CheckOptions {
+  /** Aborting rejects with the signal's reason; what was already written stays charged. */
+  signal?: AbortSignal | undefined
+}
+
+/** Judges limits of several rules as one check. `createLimiter` is a shell over it. */
+export interface Engine {
+  /** True while decisions are made without the store. */
+  readonly degraded: boolean
+  /**
+   * Charges every limit, or none.
+   * @throws InvalidArgumentError (rejected) before anything is charged
+   */
+  check(items: readonly CheckItem[], options?: CheckOptions): Promise<Decision>
+  /** The same answer; nothing is written, created or extended. */
+  peek(items: readonly CheckItem[], options?: CheckOptions): Promise<Decision>
+  /** Forgets the counters. Rejects with StoreUnavailableError when the store is gone. */
+  reset(items: readonly CheckItem[]): Promise<void>
+  /** @returns a function that takes the listener off again */
+  on<E extends keyof EngineEvents>(event: E, listener: (payload: EngineEvents[E]) => void): () => void
+  /** Leaves no timer behind; never closes the store. */
+  close(): Promise<void>
+}
+
+/** @throws InvalidArgumentError naming the option */
+export function createEngine(options: EngineOptions): Engine {
+  return new EngineCore(options)
+}
+
+export const DEFAULT_TIMEOUT_MS = 50
+const MAX_TIMEOUT_MS = 60_000
+
+const channels = {
+  decision: channel('headgate:decision'),
+  degraded: channel('headgate:degraded'),
+  recovered: channel('headgate:recovered'),
+  error: channel('headgate:error'),
+}
+
+/** The engine, with the entry that `createLimiter` uses to skip what it has already validated. */
+export class EngineCore implements Engine {
+  private readonly store: Store
+  private readonly timeoutMs: number
+  private readonly door: Door | undefined
+  private readonly emitter = new EventEmitter()
+  private watched = false
+  private unwatch: (() => void) | undefined
+  private closed = false
+
+  constructor(options: EngineOptions) {
+    const { store, timeoutMs = DEFAULT_TIMEOUT_MS, instances = 1 } = options
+    if (store?.kind !== 'local' && store?.kind !== 'remote') {
+      throw new InvalidArgumentError('store', `${show(store)} is not a store; use memoryStore() or redisStore(client)`)
+    }
+    if (!(timeoutMs >= 1 && timeoutMs <= MAX_TIMEOUT_MS)) {
+      throw new InvalidArgumentError('timeoutMs', `${show(timeoutMs)} is not a number of ms from 1 to ${MAX_TIMEOUT_MS}`)
+    }
+    if (!Number.isSafeInteger(instances) || instances < 1 || instances > 100_000) {
+      throw new InvalidArgumentError('instances', `${show(instances)} is not an integer from 1 to 100000`)
+    }
+    this.store = store
+    this.timeoutMs = timeoutMs
+    this.door = store.kind === 'remote' ? this.openDoor(store, memoryStore(), instances) : undefined
+  }
+
+  get degraded(): boolean {
+    return this.door?.degraded ?? false
+  }
+
+  check(items: readonly CheckItem[], options?: CheckOptions): Promise<Decision> {
+    return this.checked(items, false, options?.signal)
+  }
+
+  peek(items: readonly CheckItem[], options?: CheckOptions): Promise<Decision> {
+    return this.checked(items, true, options?.signal)
+  }
+
+  async reset(items: readonly CheckItem[]): Promise<void> {
+    this.refuseClosed()
+    await this.resetKeys(items.map((item) => partOf(item).key))
+  }
+
+  /** The same by the counters' keys. */
+  async resetKeys(keys: readonly string[]): Promise<void> {
+    if (this.store.kind === 'local') return this.store.reset(keys)
+    try {
+      await this.store.reset(keys, performance.now() + this.timeoutMs)
+    } catch (error) {
+      throw new StoreUnavailableError(`the counters were not reset: ${(error as Error).message}`, { cause: error })
+    }
+  }
+
+  on<E extends keyof EngineEvents>(event: E, listener: (payload: EngineEvents[E]) => void): () => void {
+    if (!Object.hasOwn(channels, event)) {
+      throw new InvalidArgumentError('event', `${show(event)} is none of ${Object.keys(channels).join(', ')}`)
+    }
+    // An EventEmitter would throw on an 'error' that nobody listens to; these are reports, not failures.
+    this.emitter.on(`on:${event}`, listener)
+    this.watched = true
+    return () => void this.emitter.off(`on:${event}`, listener)
+  }
+
+  async close(): Promise<void> {
+    this.closed = true
+    this.door?.close()
+    this.unwatch?.()
+    this.emitter.removeAllListeners()
+  }
+
+  /** Judges parts that are known to be valid. */
+  run(parts: readonly Part[], peek: boolean, signal?: AbortSignal): Promise<Decision> {
+    if (this.closed || signal?.aborted) return Promise.reject(this.closed ? closedError() : signal?.reason)
+    const check: Check = { parts, peek }
+    const decided =
+      this.door === undefined
+        ? Promise.resolve(deriveDecision(check, (this.store as LocalStore).judge(check), 'store', false))
+        : this.door.decide(check, performance.now() + this.timeoutMs, signal)
+    return this.watched || channels.decision.hasSubscribers ? this.reported(decided, check) : decided
+  }
+
+  private checked(items: readonly CheckItem[], peek: boolean, signal?: AbortSignal): Promise<Decision> {
+    let parts: Part[]
+    try {
+      parts = partsOf(items)
+    } catch (error) {
+      return Promise.reject(error)
+    }
+    return this.run(parts, peek, signal)
+  }
+
+  private async reported(decided: Promise<Decision>, { parts, peek }: Check): Promise<Decision> {
+    const decision = await decided
+    this.report('decision', { decision, items: parts, peek })
+    return decision
+  }
+
+  private report<E extends keyof EngineEvents>(event: E, payload: EngineEvents[E]): void {
+    if (channels[event].hasSubscribers) channels[event].publish(payload)
+    this.emitter.emit(`on:${event}`, payload)
+  }
+
+  private openDoor(store: RemoteStore, local: LocalStore, instances: number): Door {
+    this.unwatch = store.watch((message, kind, count) => this.report('error', { message, kind, count }))
+    return new Door({
+      store,
+      policy: new Policy(local, instances),
+      timeoutMs: this.timeoutMs,
+      onDegraded: (fault) => this.report('degraded', { reason: fault.message, kind: fault.kind }),
+      onRecovered: (awayMs) => this.report('recovered', { awayMs }),
+      onFault: (fault, count) => this.report('error', { message: fault.message, kind: fault.kind, count }),
+    })
+  }
+
+  private refuseClosed(): void {
+    if (this.closed) throw closedError()
+  }
+}
+
+function closedError(): HeadgateError {
+  return new HeadgateError('HEADGATE_CLOSED', 'the limiter was closed; make a new one')
+}

@@ -1,0 +1,180 @@
+import type { Decision } from '../decision.ts'
+import { deriveDecision } from '../derive.ts'
+import { type Check, type RemoteStore, StoreFault, type Ticket } from '../store.ts'
+import { Breaker } from './breaker.ts'
+import { Deadlines, type Due } from './deadlines.ts'
+import type { Policy } from './policy.ts'
+
+export interface DoorOptions {
+  store: RemoteStore
+  policy: Policy
+  timeoutMs: number
+  onDegraded(fault: StoreFault): void
+  onRecovered(awayMs: number): void
+  /** Once for each thing that went wrong, however many decisions it touched. */
+  onFault(fault: StoreFault, decisions: number): void
+}
+
+/** Consecutive failures after which nobody waits for the store any more. */
+const THRESHOLD = 5
+const FIRST_PROBE_MS = 50
+const LAST_PROBE_MS = 500
+
+/**
+ * The one door to a store that can be away: every decision behind it ends by its deadline. What the
+ * deadline, the breaker and late answers mean is written here and nowhere else.
+ */
+export class Door {
+  private readonly options: DoorOptions
+  private readonly deadlines = new Deadlines<Pending>((due, late) => this.expire(due, late))
+  private readonly breaker: Breaker
+  private closed = false
+  private lastFault: StoreFault | undefined
+
+  constructor(options: DoorOptions) {
+    this.options = options
+    const { store, timeoutMs } = options
+    this.breaker = new Breaker({
+      threshold: THRESHOLD,
+      firstProbeMs: FIRST_PROBE_MS,
+      lastProbeMs: LAST_PROBE_MS,
+      probe: () => store.ping(performance.now() + timeoutMs),
+      onOpen: (fault) => options.onDegraded(fault as StoreFault),
+      onClose: (awayMs) => options.onRecovered(awayMs),
+    })
+  }
+
+  get degraded(): boolean {
+    return this.breaker.open
+  }
+
+  /**
+   * Decides by `deadlineMs` (on `performance.now()`; calls come in the order of their deadlines).
+   * Rejects only with StoreUnavailableError where a policy says `throw`, or with the signal's reason.
+   */
+  decide(check: Check, deadlineMs: number, signal?: AbortSignal): Promise<Decision> {
+    return new Promise((resolve, reject) => {
+      const pending = new Pending(this, check, deadlineMs, resolve, reject)
+      if (this.breaker.open) {
+        pending.settled = true
+        this.without(pending, AWAY)
+        return
+      }
+      this.deadlines.add(pending)
+      if (signal !== undefined) pending.watch(signal)
+      this.options.store.submit(pending)
+    })
+  }
+
+  /** Everything that still waits is decided without the store. */
+  close(): void {
+    this.closed = true
+    this.deadlines.close()
+    this.breaker.close()
+  }
+
+  /** The store answered a check whose caller still waits. */
+  answered(pending: Pending): void {
+    this.deadlines.remove(pending)
+    this.breaker.success()
+  }
+
+  failed(pending: Pending, fault: StoreFault): void {
+    this.deadlines.remove(pending)
+    this.blame(fault)
+    this.without(pending, fault)
+  }
+
+  aborted(pending: Pending): void {
+    this.deadlines.remove(pending)
+  }
+
+  private expire(due: Pending[], late: boolean): void {
+    const fault = new StoreFault('timeout', `no answer from the store within ${this.options.timeoutMs} ms`, false)
+    if (!late) this.blame(fault, due.length)
+    for (const pending of due) {
+      pending.settled = true
+      this.without(pending, fault)
+    }
+  }
+
+  private blame(fault: StoreFault, decisions = 1): void {
+    if (this.closed || fault === this.lastFault) return
+    this.lastFault = fault
+    this.options.onFault(fault, decisions)
+    this.breaker.failure(fault, fault.kind === 'connection')
+  }
+
+  private without(pending: Pending, fault: StoreFault): void {
+    try {
+      pending.end(this.options.policy.decide(pending.check, fault))
+    } catch (error) {
+      pending.abandon(error)
+    }
+  }
+}
+
+const AWAY = new StoreFault('connection', 'the store is away; it is asked again in the background', true)
+
+/** A caller that waits. The first of answer, fault, deadline and abort settles it; the rest is late. */
+class Pending implements Ticket, Due {
+  settled = false
+  previous: Due | undefined = undefined
+  next: Due | undefined = undefined
+  readonly check: Check
+  readonly deadlineMs: number
+  private readonly door: Door
+  private readonly resolve: (decision: Decision) => void
+  private readonly reject: (error: unknown) => void
+  private unwatch: (() => void) | undefined
+
+  constructor(
+    door: Door,
+    check: Check,
+    deadlineMs: number,
+    resolve: (decision: Decision) => void,
+    reject: (error: unknown) => void,
+  ) {
+    this.door = door
+    this.check = check
+    this.deadlineMs = deadlineMs
+    this.resolve = resolve
+    this.reject = reject
+  }
+
+  answer(allowed: boolean, nowUs: number, view: readonly number[], at: number): void {
+    // A batch carries the instant after which it must not run, so a late answer is one that ran in
+    // time and lay on its way back: its caller was decided here, and the charge in the store stands.
+    if (this.settled) return
+    this.settled = true
+    this.door.answered(this)
+    this.end(deriveDecision(this.check, { allowed, nowUs, view, at }, 'store', false))
+  }
+
+  fail(fault: StoreFault): void {
+    if (this.settled) return
+    this.settled = true
+    this.door.failed(this, fault)
+  }
+
+  watch(signal: AbortSignal): void {
+    const abort = () => {
+      if (this.settled) return
+      this.settled = true
+      this.door.aborted(this)
+      this.abandon(signal.reason)
+    }
+    signal.addEventListener('abort', abort, { once: true })
+    this.unwatch = () => signal.removeEventListener('abort', abort)
+  }
+
+  end(decision: Decision): void {
+    this.unwatch?.()
+    this.resolve(decision)
+  }
+
+  abandon(error: unknown): void {
+    this.unwatch?.()
+    this.reject(error)
+  }
+}

@@ -1,0 +1,31 @@
+export { fixedWindow, type FixedWindowOptions } from './algorithms/fixed-window/index.ts'
+export { tokenBucket, type TokenBucketOptions } from './algorithms/token-bucket/index.ts'
+export type { Clock } from './clock.ts'
+export type {
+  Decision,
+  LibraryFailurePolicy,
+  LimitStatus,
+  Reason,
+  Source,
+  StoreFailurePolicy,
+} from './decision.ts'
+export { type Duration, durationUs } from './duration.ts'
+export { type CheckItem, type CheckOptions, createEngine, type Engine, type EngineEvents, type EngineOptions } from './engine.ts'
+export { ERROR_CODES, type ErrorCode, HeadgateError, InvalidArgumentError, StoreUnavailableError } from './errors.ts'
+export { EncodedKey, encodeParts, encodeValue, hashValue, NAME } from './keys/index.ts'
+export type { Limit, LimitNumbers, State } from './limit.ts'
+export { createLimiter, type Keys, type Limiter, type LimiterCheckOptions, type LimiterOptions } from './limiter.ts'
+export type { MatchedRule, RuleMatch, RuleRequest, RuleSet } from './rule-set.ts'
+export {
+  type Check,
+  type LocalStore,
+  type Part,
+  type RemoteStore,
+  type Store,
+  type StoreErrorKind,
+  StoreFault,
+  type StoreReport,
+  type Ticket,
+  type Verdict,
+} from './store.ts'
+export { type MemoryStore, type MemoryStoreOptions, memoryStore } from './stores/memory.ts'

@@ -1,0 +1,68 @@
+import type { LimitStatus } from './decision.ts'
+
+/** What a store keeps for one key, decoded. `code` names the algorithm that wrote it. */
+export interface State {
+  readonly code: number
+}
+
+/** The numbers of a {@link LimitStatus}: everything but its names. */
+export type LimitNumbers = Omit<LimitStatus, 'rule' | 'name'>
+
+/**
+ * An algorithm with numbers: the TypeScript half of what `script/decide.lua` does in Redis. Both
+ * halves give the same answer to the last unit; the twin tests step them side by side.
+ *
+ * A limit works on a *view*: `viewSize` integers in a shared array, beginning at `at`, which say
+ * how much is used now. The script returns exactly these integers, so everything else in a
+ * decision is derived from them here.
+ *
+ * All instants and spans are integer microseconds; all units are integers; all stay below 2^53.
+ */
+export interface Limit<S extends State = State> {
+  readonly algorithm: string
+  /** The algorithm's number in the script and in stored states. */
+  readonly code: number
+  /** Units a period. */
+  readonly limit: number
+  /** The most units that can be taken at once. */
+  readonly capacity: number
+  readonly periodUs: number
+  /** What the script needs: `code`, then the parameters. Equal arrays mean the same numbers. */
+  readonly wire: readonly number[]
+  /** How long an exhausted state takes to read as unused, in µs. */
+  readonly spanUs: number
+  /** How many integers a view has. */
+  readonly viewSize: number
+
+  /**
+   * Writes the view of a state as it is at `nowUs` (undefined: unused). Changes nothing else.
+   * @returns true when the state must be repaired: it came from the future
+   */
+  open(state: S | undefined, nowUs: number, view: number[], at: number): boolean
+  /** Writes the view for units that another algorithm had counted, at most exhausted. */
+  adopt(units: number, nowUs: number, view: number[], at: number): void
+  /** Whether the view has room for the cost (≥ 0). */
+  admits(view: readonly number[], at: number, cost: number): boolean
+  /** Takes the cost, for which there is room. */
+  charge(view: number[], at: number, cost: number): void
+  /** The state to keep for a view. */
+  close(view: readonly number[], at: number, nowUs: number): S
+  /** What a caller is told of a view; `cost` is what was asked (waits are 0 where it fits). */
+  status(view: readonly number[], at: number, nowUs: number, cost: number): LimitNumbers
+  /** The fair share of one of `instances` (≥ 1) processes that no longer share a store. */
+  share(instances: number): Limit
+}
+
+/** How the states of one algorithm are stored, and what they mean to the others. */
+export interface Codec<S extends State = State> {
+  readonly code: number
+  encode(state: S): Buffer
+  /** undefined: not a state of this algorithm (garbage). */
+  decode(raw: Buffer): S | undefined
+  /** Units in use at `nowUs`, rounded up. */
+  used(state: S, nowUs: number): number
+  /** Whether the state lies in the future: further ahead than `spanUs` explains, or written later than now. */
+  ahead(state: S, nowUs: number, spanUs: number): boolean
+  /** How long from `nowUs` the state means anything, in µs; afterwards it reads as unused. */
+  lifetimeUs(state: S, nowUs: number): number
+}

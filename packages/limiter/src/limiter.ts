@@ -1,0 +1,220 @@
+import type { Decision, LibraryFailurePolicy } from './decision.ts'
+import { type CheckOptions, EngineCore, type EngineEvents } from './engine.ts'
+import { HeadgateError, InvalidArgumentError, show } from './errors.ts'
+import { encodeValue, NAME } from './keys/index.ts'
+import type { Limit } from './limit.ts'
+import { costOf } from './part.ts'
+import type { Part, Store } from './store.ts'
+
+export interface LimiterOptions<Names extends string = string> {
+  /** Begins the keys of its counters; the same on every instance. Letters, digits, `.`, `_`, `-`; at most 64. */
+  name: string
+  store: Store
+  /** One limit: calls take one key. */
+  limit?: Limit
+  /** One or many limits, by name, checked all or nothing: calls take one key for each. */
+  limits?: Record<Names, Limit>
+  /** What decides when the store does not answer in time; default `local`. */
+  onStoreFailure?: LibraryFailurePolicy
+  /** How long a decision may wait for the store, in ms; default 50. */
+  timeoutMs?: number
+  /** How many processes enforce the same budget: each takes its share while the store is away. Default 1. */
+  instances?: number
+  /** Only `exact` so far. */
+  accuracy?: 'exact'
+}
+
+/** One key for a one-limit limiter, else one for each limit; `''` is a valid key (a global limit's). */
+export type Keys<Names extends string = string> = string | Readonly<Record<Names, string>>
+
+export interface LimiterCheckOptions extends CheckOptions {
+  /** Units to take from every limit, integer ≥ 0; default 1; 0 only asks. */
+  cost?: number
+}
+
+/** Says who may do what how often. A refusal is a value; only an invalid argument throws. */
+export interface Limiter<Names extends string = string> {
+  readonly name: string
+  /** True while decisions are made without the store. */
+  readonly degraded: boolean
+  /** Takes the cost from every limit, or from none. */
+  check(keys: Keys<Names>, options?: LimiterCheckOptions): Promise<Decision>
+  /** The same answer; nothing is written, created or extended. */
+  peek(keys: Keys<Names>, options?: LimiterCheckOptions): Promise<Decision>
+  /** Forgets these counters. Rejects with StoreUnavailableError when the store is gone. */
+  reset(keys: Keys<Names>): Promise<void>
+  /** @returns a function that takes the listener off again */
+  on<E extends keyof EngineEvents>(event: E, listener: (payload: EngineEvents[E]) => void): () => void
+  /** Leaves nothing behind; never closes the store. */
+  close(): Promise<void>
+}
+
+/** @throws InvalidArgumentError naming the option; HEADGATE_NAME_CONFLICT where the name is taken by other numbers */
+export function createLimiter<Names extends string>(options: LimiterOptions<Names>): Limiter<Names> {
+  return new LimiterCore(options) as Limiter<Names>
+}
+
+const OPTIONS = ['name', 'store', 'limit', 'limits', 'onStoreFailure', 'timeoutMs', 'instances', 'accuracy']
+const POLICIES: readonly unknown[] = ['local', 'open', 'closed', 'throw']
+
+interface Named {
+  readonly name: string
+  readonly rule: string | undefined
+  readonly limit: Limit
+  /** What stands before the value in the counter's key. */
+  readonly keyStart: string
+}
+
+class LimiterCore implements Limiter {
+  readonly name: string
+  private readonly engine: EngineCore
+  private readonly onStoreFailure: LibraryFailurePolicy
+  private readonly single: boolean
+  private readonly limits: readonly Named[]
+  private readonly release: () => void
+
+  constructor(options: LimiterOptions) {
+    refuseUnknownOptions(options)
+    const { name, store, onStoreFailure = 'local' } = options
+    if (typeof name !== 'string' || !NAME.test(name)) {
+      throw new InvalidArgumentError('name', `${show(name)} is not a letter or digit, then up to 63 of A-Z a-z 0-9 . _ -`)
+    }
+    if (!POLICIES.includes(onStoreFailure)) {
+      throw new InvalidArgumentError('onStoreFailure', `${show(onStoreFailure)} is none of ${POLICIES.join(', ')}`)
+    }
+    this.name = name
+    this.onStoreFailure = onStoreFailure
+    this.single = options.limit !== undefined
+    this.limits = limitsOf(options)
+    const { timeoutMs, instances } = options
+    this.engine = new EngineCore({
+      store,
+      ...(timeoutMs !== undefined && { timeoutMs }),
+      ...(instances !== undefined && { instances }),
+    })
+    try {
+      this.release = claimName(store, name, this.limits)
+    } catch (error) {
+      void this.engine.close()
+      throw error
+    }
+  }
+
+  get degraded(): boolean {
+    return this.engine.degraded
+  }
+
+  check(keys: Keys, options?: LimiterCheckOptions): Promise<Decision> {
+    return this.run(keys, false, options)
+  }
+
+  peek(keys: Keys, options?: LimiterCheckOptions): Promise<Decision> {
+    return this.run(keys, true, options)
+  }
+
+  async reset(keys: Keys): Promise<void> {
+    await this.engine.resetKeys(this.parts(keys, 1).map((part) => part.key))
+  }
+
+  on<E extends keyof EngineEvents>(event: E, listener: (payload: EngineEvents[E]) => void): () => void {
+    return this.engine.on(event, listener)
+  }
+
+  async close(): Promise<void> {
+    this.release()
+    await this.engine.close()
+  }
+
+  private run(keys: Keys, peek: boolean, options?: LimiterCheckOptions): Promise<Decision> {
+    let parts: Part[]
+    try {
+      parts = this.parts(keys, options?.cost === undefined ? 1 : costOf(options.cost))
+    } catch (error) {
+      return Promise.reject(error)
+    }
+    return this.engine.run(parts, peek, options?.signal)
+  }
+
+  private parts(keys: Keys, cost: number): Part[] {
+    if (this.single) return [this.part(this.limits[0] as Named, keys, cost)]
+    if (typeof keys !== 'object' || keys === null) {
+      throw new InvalidArgumentError('keys', `${show(keys)} is not an object with one key for each of ${this.listed()}`)
+    }
+    const parts = this.limits.map((named) => this.part(named, keys[named.name], cost))
+    for (const name in keys) {
+      if (!this.limits.some((named) => named.name === name)) {
+        throw new InvalidArgumentError(`keys.${name}`, `no limit has this name; there are ${this.listed()}`)
+      }
+    }
+    return parts
+  }
+
+  private part({ name, rule, limit, keyStart }: Named, key: unknown, cost: number): Part {
+    if (typeof key !== 'string') {
+      throw new InvalidArgumentError(this.single ? 'key' : `keys.${name}`, `${show(key)} is not a string`)
+    }
+    return { rule, name, limit, key: keyStart + encodeValue(key), cost, onStoreFailure: this.onStoreFailure }
+  }
+
+  private listed(): string {
+    return this.limits.map((named) => named.name).join(', ')
+  }
+}
+
+function refuseUnknownOptions(options: LimiterOptions): void {
+  if (typeof options !== 'object' || options === null) {
+    throw new InvalidArgumentError('options', `${show(options)} is not an object with ${OPTIONS.join(', ')}`)
+  }
+  for (const option of Object.keys(options)) {
+    if (!OPTIONS.includes(option)) {
+      throw new InvalidArgumentError(option, `no such option; there are ${OPTIONS.join(', ')}`)
+    }
+  }
+  if (options.accuracy !== undefined && options.accuracy !== 'exact') {
+    throw new InvalidArgumentError('accuracy', `${show(options.accuracy)} is not supported yet; there is 'exact'`)
+  }
+}
+
+function limitsOf({ name, limit, limits }: LimiterOptions): Named[] {
+  if ((limit === undefined) === (limits === undefined)) {
+    throw new InvalidArgumentError('limits', "give either 'limit' (one) or 'limits' (one or many by name)")
+  }
+  if (limit !== undefined) return [{ name, rule: undefined, limit: limitOf(limit, 'limit'), keyStart: `${name}:` }]
+  if (typeof limits !== 'object' || limits === null || Object.keys(limits).length === 0) {
+    throw new InvalidArgumentError('limits', `${show(limits)} is not an object with at least one limit`)
+  }
+  return Object.entries(limits).map(([own, each]) => {
+    if (!NAME.test(own)) throw new InvalidArgumentError(`limits.${own}`, 'names are a letter or digit, then A-Z a-z 0-9 . _ -')
+    return { name: own, rule: name, limit: limitOf(each, `limits.${own}`), keyStart: `${name}:${own}:` }
+  })
+}
+
+function limitOf(limit: unknown, argument: string): Limit {
+  if (typeof limit === 'object' && limit !== null && 'wire' in limit) return limit as Limit
+  throw new InvalidArgumentError(argument, `${show(limit)} is not a limit; use tokenBucket({ … }), fixedWindow({ … }) …`)
+}
+
+/** Who uses which name on a store: two budgets under one name would be counted in each other's keys. */
+const claims = new WeakMap<Store, Map<string, { numbers: string; owners: number }>>()
+
+function claimName(store: Store, name: string, limits: readonly Named[]): () => void {
+  const names = claims.get(store) ?? new Map<string, { numbers: string; owners: number }>()
+  claims.set(store, names)
+  const numbers = JSON.stringify(limits.map((named) => [named.keyStart, named.limit.wire]))
+  const claim = names.get(name) ?? { numbers, owners: 0 }
+  if (claim.numbers !== numbers) {
+    throw new HeadgateError(
+      'HEADGATE_NAME_CONFLICT',
+      `name: ${show(name)} is used on this store with other limits; close that limiter first or choose another name`,
+    )
+  }
+  claim.owners += 1
+  names.set(name, claim)
+  let released = false
+  return () => {
+    if (released) return
+    released = true
+    claim.owners -= 1
+    if (claim.owners === 0) names.delete(name)
+  }
+}

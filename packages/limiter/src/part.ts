@@ -1,0 +1,59 @@
+import type { CheckItem } from './engine.ts'
+import { InvalidArgumentError, show } from './errors.ts'
+import { EncodedKey, encodeParts, encodeValue } from './keys/index.ts'
+import type { Part } from './store.ts'
+
+/** The items of one check, validated. */
+export function partsOf(items: readonly CheckItem[]): Part[] {
+  const parts = items.map(partOf)
+  for (let i = 1; i < parts.length; i++) {
+    for (let j = 0; j < i; j++) {
+      if ((parts[i] as Part).key === (parts[j] as Part).key) {
+        throw new InvalidArgumentError('items', `two limits of the check share the counter ${show(parts[i]?.key)}`)
+      }
+    }
+  }
+  return parts
+}
+
+/** One item, validated, with its counter's key. @throws InvalidArgumentError */
+export function partOf(item: CheckItem): Part {
+  const { rule, name, limit, key, cost = 1, onStoreFailure = 'local' } = item
+  const owner = rule === undefined ? nameOf(name, 'name') : `${nameOf(rule, 'rule')}:${nameOf(name, 'name')}`
+  if (limit?.wire === undefined) {
+    throw new InvalidArgumentError('limit', `${show(limit)} is not a limit; use tokenBucket({ … }), fixedWindow({ … }) …`)
+  }
+  return { rule, name, limit, key: `${owner}:${keyText(key, rule)}`, cost: costOf(cost), onStoreFailure }
+}
+
+/** @throws InvalidArgumentError unless it is an integer ≥ 0 below 2^53 */
+export function costOf(cost: unknown): number {
+  if (typeof cost === 'number' && Number.isSafeInteger(cost) && cost >= 0) return cost
+  throw new InvalidArgumentError('cost', `${show(cost)} is not an integer from 0 to ${Number.MAX_SAFE_INTEGER}`)
+}
+
+function keyText(key: unknown, rule: string | undefined): string {
+  if (typeof key === 'string') return encodeValue(key)
+  if (key instanceof EncodedKey) return key.text
+  if (!Array.isArray(key) || key.length === 0 || !key.every((part) => typeof part === 'string')) {
+    throw new InvalidArgumentError('key', `${show(key)} is not a string or a list of strings`)
+  }
+  // Without a rule a composite key could read like the key of a rule's limit.
+  if (rule === undefined && key.length > 1) throw new InvalidArgumentError('key', 'a composite key needs a rule')
+  return encodeParts(key)
+}
+
+const LIMIT_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}(?:\+[A-Za-z0-9][A-Za-z0-9._-]{0,63})*$/
+/** Names seen to be right; they come from configuration, so they are few. */
+const knownNames = new Set<string>()
+const MAX_KNOWN_NAMES = 10_000
+
+/** A name cannot hold what separates the parts of a key, so no two counters share one. */
+function nameOf(name: unknown, argument: string): string {
+  if (knownNames.has(name as string)) return name as string
+  if (typeof name !== 'string' || !LIMIT_NAME.test(name)) {
+    throw new InvalidArgumentError(argument, `${show(name)} is not a name: a letter or digit, then up to 63 of A-Z a-z 0-9 . _ -`)
+  }
+  if (knownNames.size < MAX_KNOWN_NAMES) knownNames.add(name)
+  return name
+}

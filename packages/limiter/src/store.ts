@@ -1,0 +1,99 @@
+import type { LibraryFailurePolicy } from './decision.ts'
+import type { Limit } from './limit.ts'
+
+/** One limit of a check: which counter, and how much of it. */
+export interface Part {
+  readonly rule?: string | undefined
+  readonly name: string
+  readonly limit: Limit
+  /** The counter's key without the store's prefix: `rule:limit:value`, encoded. */
+  readonly key: string
+  /** Integer ≥ 0; 0 only asks. */
+  readonly cost: number
+  readonly onStoreFailure: LibraryFailurePolicy
+}
+
+/** One request against all its limits: all are charged or none. No key stands in it twice. */
+export interface Check {
+  readonly parts: readonly Part[]
+  /** Judge only: write nothing, create nothing, extend nothing. */
+  readonly peek: boolean
+}
+
+/** A store's answer to one check. */
+export interface Verdict {
+  readonly allowed: boolean
+  /** The store's clock, in µs since the Unix epoch. */
+  readonly nowUs: number
+  /** The views of the parts in order (see `Limit`), after the charge where there was one. */
+  readonly view: readonly number[]
+  /** Where in `view` this check's integers begin. */
+  readonly at: number
+}
+
+/** What kinds of failure a store has, as the metric `headgate_store_errors_total{kind}` names them. */
+export type StoreErrorKind =
+  | 'timeout'
+  | 'connection'
+  | 'auth'
+  | 'permission'
+  | 'loading'
+  | 'readonly'
+  | 'full'
+  | 'busy'
+  | 'cluster'
+  | 'stale'
+  | 'script'
+  | 'other'
+
+/** Why a store gave no answer. */
+export class StoreFault extends Error {
+  readonly kind: StoreErrorKind
+  /** True when the command surely did not run, so that sending it again cannot charge twice. */
+  readonly notRun: boolean
+
+  constructor(kind: StoreErrorKind, message: string, notRun: boolean, options?: { cause?: unknown }) {
+    super(message, options)
+    this.name = 'StoreFault'
+    this.kind = kind
+    this.notRun = notRun
+  }
+}
+
+/** A check on its way through a store; exactly one of `answer` and `fail` is called, once. */
+export interface Ticket {
+  readonly check: Check
+  /** When its caller stops waiting, on `performance.now()`. */
+  readonly deadlineMs: number
+  /** True once the caller was answered: what is not sent yet need not be sent. */
+  readonly settled: boolean
+  answer(allowed: boolean, nowUs: number, view: readonly number[], at: number): void
+  fail(fault: StoreFault): void
+}
+
+/** A store in this process: it answers at once and cannot be away. */
+export interface LocalStore {
+  readonly kind: 'local'
+  judge(check: Check): Verdict
+  reset(keys: readonly string[]): void
+  close(): Promise<void>
+}
+
+/** @param count how often it happened */
+export type StoreReport = (message: string, kind: string, count: number) => void
+
+/** A store behind a network. */
+export interface RemoteStore {
+  readonly kind: 'remote'
+  /** Takes a check; it leaves in the next batch. A check whose ticket has settled is not sent. */
+  submit(ticket: Ticket): void
+  /** Forgets the counters. Rejects with a StoreFault when the store does not answer by `deadlineMs`. */
+  reset(keys: readonly string[], deadlineMs: number): Promise<void>
+  /** Resolves when the store answers; used to find out that it is back. */
+  ping(deadlineMs: number): Promise<void>
+  /** Tells of what no caller sees: garbage replaced, a promise found void. @returns how to stop */
+  watch(report: StoreReport): () => void
+  close(): Promise<void>
+}
+
+export type Store = LocalStore | RemoteStore
