@@ -1,7 +1,5 @@
 // The servers that the tests talk to. A missing one fails the run with the command that installs it.
-import { existsSync } from 'node:fs'
-import { delimiter, join } from 'node:path'
-import { fail, run } from './setup.mjs'
+import { fail, isOnPath, run } from './setup.mjs'
 
 /** Program → what installs it. */
 const servers = {
@@ -11,20 +9,17 @@ const servers = {
   },
 }
 
-const isThere = (program) =>
-  (process.env.PATH ?? '').split(delimiter).some((folder) => existsSync(join(folder, program)))
-
 /** Makes sure that every server is there: as root on Debian by installing it, never with sudo. */
 export async function getServers() {
-  const missing = Object.keys(servers).filter((program) => !isThere(program))
+  const missing = Object.keys(servers).filter((program) => !isOnPath(program))
   if (missing.length === 0) return
   const debian = missing.map((program) => servers[program].debian)
-  if (process.getuid?.() === 0 && isThere('apt-get')) await aptInstall(debian)
-  const still = missing.filter((program) => !isThere(program))
+  if (process.getuid?.() === 0 && isOnPath('apt-get')) await aptInstall(debian)
+  const still = missing.filter((program) => !isOnPath(program))
   if (still.length === 0) return
   fail(
     `The tests need ${still.join(', ')} on the PATH. Install, then run npm test again:\n` +
-      (isThere('apt-get')
+      (isOnPath('apt-get')
         ? `  apt-get update && apt-get install -y ${debian.join(' ')}   (as root)`
         : still.map((program) => `  ${servers[program].other}`).join('\n')),
   )

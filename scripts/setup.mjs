@@ -1,6 +1,6 @@
 // What every script here shares. Plain Node: it runs before anything is installed.
 import { spawn } from 'node:child_process'
-import { readFileSync } from 'node:fs'
+import { existsSync, readFileSync } from 'node:fs'
 import { delimiter, dirname, join } from 'node:path'
 
 export const root = join(import.meta.dirname, '..')
@@ -66,4 +66,9 @@ function packagesOf(lockFile) {
 export function fail(message) {
   console.error(`\n${message}`)
   process.exit(1)
+}
+
+/** Whether a program can be started by its name. */
+export function isOnPath(program) {
+  return path.split(delimiter).some((folder) => existsSync(join(folder, program)))
 }
