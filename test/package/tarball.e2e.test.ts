@@ -174,12 +174,9 @@ export { loadRules, parseRules, startGateway }
 })
 
 describe('in the repository', () => {
-  it.each([
-    ['--no', 'headgate', 'help'],
-    ['--no', '--', 'headgate', '--help'],
-    ['headgate', '--help'],
-  ])('npx %s %s %s works', async (...args) => {
-    const { code, output } = await run(ROOT, 'npx', ...args)
+  // Not `npx --no headgate --help`: npx takes the name for the value of `--no`, and `--help` for its own.
+  it.each(['--no headgate help', '--no -- headgate --help', 'headgate --help'])('npx %s works', async (line) => {
+    const { code, output } = await run(ROOT, 'npx', ...line.split(' '))
     expect(code, output).toBe(0)
     expect(output).toMatch(/Usage: headgate/)
   })
