@@ -4,6 +4,7 @@ import { createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
 import { assertFreshBuild } from '../fresh-build.ts'
+import { freePort, startRedis } from '../redis.ts'
 import { ROOT } from './copy.ts'
 import { run } from './run.ts'
 
@@ -13,15 +14,6 @@ afterEach(() => {
   // The whole group: npm, the script and the gateway.
   for (const { pid, exitCode } of running.splice(0)) if (pid && exitCode === null) process.kill(-pid, 'SIGKILL')
 })
-
-async function freePort(): Promise<number> {
-  const server = createServer().listen(0, '127.0.0.1')
-  await once(server, 'listening')
-  const address = server.address()
-  server.close()
-  if (address === null || typeof address === 'string') throw new Error('no port')
-  return address.port
-}
 
 interface Started {
   readonly child: ChildProcess
@@ -85,6 +77,17 @@ describe('npm start', () => {
       '200',
       '429',
     ])
+  })
+
+  it('counts in the Redis that HEADGATE_STORE names', async () => {
+    const redis = await startRedis()
+    try {
+      const { port } = await start({ HEADGATE_STORE: redis.url })
+      await fetch(`http://127.0.0.1:${port}/api/hello`, { headers: { 'x-user-id': 'ann' } })
+      expect(await redis.command('EXISTS', 'quickstart:hello:user:ann')).toContain('1')
+    } finally {
+      await redis.stop()
+    }
   })
 
   it('stops everything on Ctrl-C', async () => {
