@@ -11,10 +11,13 @@ export function deriveDecision(check: Check, verdict: Verdict, source: Source, d
   let at = verdict.at
   let refuser: LimitStatus | undefined
   for (const { limit, rule, name, cost } of check.parts) {
-    const status = limit.status(view, at, nowUs, allowed ? 0 : cost) as LimitStatus
-    status.name = name
-    if (rule !== undefined) status.rule = rule
-    if (!allowed && !limit.admits(view, at, cost) && (refuser === undefined || status.retryAfterMs > refuser.retryAfterMs)) {
+    const status = blank(rule, name)
+    limit.tell(view, at, nowUs, allowed ? 0 : cost, status)
+    if (
+      !allowed &&
+      !limit.admits(view, at, cost) &&
+      (refuser === undefined || status.retryAfterMs > refuser.retryAfterMs)
+    ) {
       refuser = status
     }
     limits.push(status)
@@ -35,4 +38,11 @@ export function deriveDecision(check: Check, verdict: Verdict, source: Source, d
     decision.limitedBy = refuser.name
   }
   return decision
+}
+
+/** All fields from the start, so that every status has one shape. */
+function blank(rule: string | undefined, name: string): LimitStatus {
+  return rule === undefined
+    ? { name, limit: 0, capacity: 0, periodMs: 0, remaining: 0, retryAfterMs: 0, nextMs: 0, resetAfterMs: 0 }
+    : { rule, name, limit: 0, capacity: 0, periodMs: 0, remaining: 0, retryAfterMs: 0, nextMs: 0, resetAfterMs: 0 }
 }

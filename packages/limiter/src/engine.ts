@@ -7,8 +7,8 @@ import { Door } from './failure/door.ts'
 import { Policy } from './failure/policy.ts'
 import type { EncodedKey } from './keys/index.ts'
 import type { Limit } from './limit.ts'
-import { type Check, type LocalStore, type Part, type RemoteStore, type Store } from './store.ts'
 import { partOf, partsOf } from './part.ts'
+import type { Check, LocalStore, Part, RemoteStore, Store } from './store.ts'
 import { memoryStore } from './stores/memory.ts'
 
 /** One limit of a check, as callers of the engine give it. */
@@ -102,7 +102,10 @@ export class EngineCore implements Engine {
       throw new InvalidArgumentError('store', `${show(store)} is not a store; use memoryStore() or redisStore(client)`)
     }
     if (!(timeoutMs >= 1 && timeoutMs <= MAX_TIMEOUT_MS)) {
-      throw new InvalidArgumentError('timeoutMs', `${show(timeoutMs)} is not a number of ms from 1 to ${MAX_TIMEOUT_MS}`)
+      throw new InvalidArgumentError(
+        'timeoutMs',
+        `${show(timeoutMs)} is not a number of ms from 1 to ${MAX_TIMEOUT_MS}`,
+      )
     }
     if (!Number.isSafeInteger(instances) || instances < 1 || instances > 100_000) {
       throw new InvalidArgumentError('instances', `${show(instances)} is not an integer from 1 to 100000`)

@@ -1,5 +1,5 @@
-export { fixedWindow, type FixedWindowOptions } from './algorithms/fixed-window/index.ts'
-export { tokenBucket, type TokenBucketOptions } from './algorithms/token-bucket/index.ts'
+export { type FixedWindowOptions, fixedWindow } from './algorithms/fixed-window/index.ts'
+export { type TokenBucketOptions, tokenBucket } from './algorithms/token-bucket/index.ts'
 export type { Clock } from './clock.ts'
 export type {
   Decision,
@@ -10,7 +10,14 @@ export type {
   StoreFailurePolicy,
 } from './decision.ts'
 export { type Duration, durationUs } from './duration.ts'
-export { type CheckItem, type CheckOptions, createEngine, type Engine, type EngineEvents, type EngineOptions } from './engine.ts'
+export {
+  type CheckItem,
+  type CheckOptions,
+  createEngine,
+  type Engine,
+  type EngineEvents,
+  type EngineOptions,
+} from './engine.ts'
 export { ERROR_CODES, type ErrorCode, HeadgateError, InvalidArgumentError, StoreUnavailableError } from './errors.ts'
 export { EncodedKey, encodeParts, encodeValue, hashValue, NAME } from './keys/index.ts'
 export type { Limit, LimitNumbers, State } from './limit.ts'

@@ -45,10 +45,10 @@ export interface Limit<S extends State = State> {
   admits(view: readonly number[], at: number, cost: number): boolean
   /** Takes the cost, for which there is room. */
   charge(view: number[], at: number, cost: number): void
-  /** The state to keep for a view. */
-  close(view: readonly number[], at: number, nowUs: number): S
-  /** What a caller is told of a view; `cost` is what was asked (waits are 0 where it fits). */
-  status(view: readonly number[], at: number, nowUs: number, cost: number): LimitNumbers
+  /** The state to keep for a view; `former`, which it takes the place of, may be used again for it. */
+  close(view: readonly number[], at: number, nowUs: number, former?: State): S
+  /** Fills in what a caller is told of a view; `cost` is what was asked (waits are 0 where it fits). */
+  tell(view: readonly number[], at: number, nowUs: number, cost: number, status: LimitNumbers): void
   /** The fair share of one of `instances` (≥ 1) processes that no longer share a store. */
   share(instances: number): Limit
 }

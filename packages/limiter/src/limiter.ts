@@ -77,7 +77,10 @@ class LimiterCore implements Limiter {
     refuseUnknownOptions(options)
     const { name, store, onStoreFailure = 'local' } = options
     if (typeof name !== 'string' || !NAME.test(name)) {
-      throw new InvalidArgumentError('name', `${show(name)} is not a letter or digit, then up to 63 of A-Z a-z 0-9 . _ -`)
+      throw new InvalidArgumentError(
+        'name',
+        `${show(name)} is not a letter or digit, then up to 63 of A-Z a-z 0-9 . _ -`,
+      )
     }
     if (!POLICIES.includes(onStoreFailure)) {
       throw new InvalidArgumentError('onStoreFailure', `${show(onStoreFailure)} is none of ${POLICIES.join(', ')}`)
@@ -184,14 +187,18 @@ function limitsOf({ name, limit, limits }: LimiterOptions): Named[] {
     throw new InvalidArgumentError('limits', `${show(limits)} is not an object with at least one limit`)
   }
   return Object.entries(limits).map(([own, each]) => {
-    if (!NAME.test(own)) throw new InvalidArgumentError(`limits.${own}`, 'names are a letter or digit, then A-Z a-z 0-9 . _ -')
+    if (!NAME.test(own))
+      throw new InvalidArgumentError(`limits.${own}`, 'names are a letter or digit, then A-Z a-z 0-9 . _ -')
     return { name: own, rule: name, limit: limitOf(each, `limits.${own}`), keyStart: `${name}:${own}:` }
   })
 }
 
 function limitOf(limit: unknown, argument: string): Limit {
   if (typeof limit === 'object' && limit !== null && 'wire' in limit) return limit as Limit
-  throw new InvalidArgumentError(argument, `${show(limit)} is not a limit; use tokenBucket({ … }), fixedWindow({ … }) …`)
+  throw new InvalidArgumentError(
+    argument,
+    `${show(limit)} is not a limit; use tokenBucket({ … }), fixedWindow({ … }) …`,
+  )
 }
 
 /** Who uses which name on a store: two budgets under one name would be counted in each other's keys. */

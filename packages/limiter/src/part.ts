@@ -21,7 +21,10 @@ export function partOf(item: CheckItem): Part {
   const { rule, name, limit, key, cost = 1, onStoreFailure = 'local' } = item
   const owner = rule === undefined ? nameOf(name, 'name') : `${nameOf(rule, 'rule')}:${nameOf(name, 'name')}`
   if (limit?.wire === undefined) {
-    throw new InvalidArgumentError('limit', `${show(limit)} is not a limit; use tokenBucket({ … }), fixedWindow({ … }) …`)
+    throw new InvalidArgumentError(
+      'limit',
+      `${show(limit)} is not a limit; use tokenBucket({ … }), fixedWindow({ … }) …`,
+    )
   }
   return { rule, name, limit, key: `${owner}:${keyText(key, rule)}`, cost: costOf(cost), onStoreFailure }
 }
@@ -52,7 +55,10 @@ const MAX_KNOWN_NAMES = 10_000
 function nameOf(name: unknown, argument: string): string {
   if (knownNames.has(name as string)) return name as string
   if (typeof name !== 'string' || !LIMIT_NAME.test(name)) {
-    throw new InvalidArgumentError(argument, `${show(name)} is not a name: a letter or digit, then up to 63 of A-Z a-z 0-9 . _ -`)
+    throw new InvalidArgumentError(
+      argument,
+      `${show(name)} is not a name: a letter or digit, then up to 63 of A-Z a-z 0-9 . _ -`,
+    )
   }
   if (knownNames.size < MAX_KNOWN_NAMES) knownNames.add(name)
   return name

@@ -74,6 +74,7 @@ export interface Ticket {
 /** A store in this process: it answers at once and cannot be away. */
 export interface LocalStore {
   readonly kind: 'local'
+  /** The verdict's view is valid only until the next call. */
   judge(check: Check): Verdict
   reset(keys: readonly string[]): void
   close(): Promise<void>

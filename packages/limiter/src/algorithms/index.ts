@@ -5,16 +5,18 @@ import { tokenBucketCodec } from './token-bucket/index.ts'
 /** All algorithms by the code that their stored states begin with. */
 const codecs: readonly Codec[] = [tokenBucketCodec, fixedWindowCodec]
 
-const byCode = new Map(codecs.map((codec) => [codec.code, codec]))
+/** By code; codes are small integers. */
+const byCode: (Codec | undefined)[] = []
+for (const codec of codecs) byCode[codec.code] = codec
 
 /** How states of this code are read. */
 export function codecOf(state: State): Codec {
-  return byCode.get(state.code) as Codec
+  return byCode[state.code] as Codec
 }
 
 /** Reads what is stored under a key; undefined: garbage. */
 export function decodeState(raw: Buffer): State | undefined {
-  return byCode.get(raw[0] ?? 0)?.decode(raw)
+  return byCode[raw[0] ?? 0]?.decode(raw)
 }
 
 /** What is stored for a state. */

@@ -17,7 +17,11 @@ export function unitsOf(value: unknown, argument: string, least: number): number
 export function periodOf(period: Duration, argument: string): number {
   const us = durationUs(period, argument)
   if (us > MAX_PERIOD_US) {
-    throw new InvalidArgumentError(argument, `${show(period)} is longer than ten years (3660d)`, 'HEADGATE_OUT_OF_RANGE')
+    throw new InvalidArgumentError(
+      argument,
+      `${show(period)} is longer than ten years (3660d)`,
+      'HEADGATE_OUT_OF_RANGE',
+    )
   }
   return us
 }

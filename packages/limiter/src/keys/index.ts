@@ -4,7 +4,6 @@ import { createHash, createHmac } from 'node:crypto'
 export const MAX_VALUE_BYTES = 128
 
 const PLAIN = /^[A-Za-z0-9._@-]*$/
-const RESERVED = /[^A-Za-z0-9._@-]/
 
 /** A value that is already in the form that keys carry. */
 export class EncodedKey {
@@ -26,15 +25,28 @@ export function encodeValue(value: string, secret?: string): string {
 }
 
 function percent(value: string, secret?: string): string {
-  const bytes = Buffer.from(value, 'utf8')
-  if (bytes.length > MAX_VALUE_BYTES) return hashValue(value, secret)
   let text = ''
-  for (const byte of bytes) {
-    const char = String.fromCharCode(byte)
-    text += byte > 0x7f || RESERVED.test(char) ? `%${byte.toString(16).toUpperCase().padStart(2, '0')}` : char
+  for (let i = 0; i < value.length; i++) {
+    const code = value.charCodeAt(i)
+    if (code > 0x7f) return percentBytes(value, secret)
+    text += ESCAPED[code]
   }
   return text
 }
+
+function percentBytes(value: string, secret?: string): string {
+  const bytes = Buffer.from(value, 'utf8')
+  if (bytes.length > MAX_VALUE_BYTES) return hashValue(value, secret)
+  let text = ''
+  for (const byte of bytes) text += ESCAPED[byte]
+  return text
+}
+
+/** By byte: itself where it is plain, else `%XX`. */
+const ESCAPED = Array.from({ length: 256 }, (_, byte) => {
+  const char = String.fromCharCode(byte)
+  return PLAIN.test(char) ? char : `%${byte.toString(16).toUpperCase().padStart(2, '0')}`
+})
 
 /**
  * A value hidden: `~` and 43 characters of base64url, the SHA-256 of its text, or the HMAC-SHA-256

@@ -2,26 +2,37 @@ import { codecOf } from '../algorithms/index.ts'
 import type { State } from '../limit.ts'
 import type { Check } from '../store.ts'
 
-/** Where states are kept between checks. */
-export interface States {
-  read(key: string): State | undefined
-  /** Keeps a state; after `lifetimeUs` it reads as unused. */
-  write(key: string, state: State, lifetimeUs: number): void
+/** A place where a state is kept. */
+export interface Slot {
+  state: State
+  /** The instant at which the state reads as unused. */
+  unusedAtUs: number
 }
+
+/** Where states are kept between checks. */
+export interface Slots {
+  find(key: string): Slot | undefined
+  add(key: string, state: State, unusedAtUs: number): void
+}
+
+/** The places of the check that is being judged; judging never waits, so one list serves all. */
+const found: (Slot | undefined)[] = []
 
 /**
  * Judges one check: the TypeScript half of `decide.lua`, same steps, same numbers.
  * @param view receives the views of the parts, one after the other, after the charge where there was one
  * @returns whether all limits admit
  */
-export function judge(check: Check, states: States, nowUs: number, view: number[]): boolean {
+export function judge(check: Check, slots: Slots, nowUs: number, view: number[]): boolean {
   const { parts, peek } = check
   let admitted = true
   let at = 0
+  let part = 0
 
   // 4.1 open every limit, also behind one that refuses: the caller is told the longest wait
   for (const { limit, key, cost } of parts) {
-    const state = states.read(key)
+    const slot = slots.find(key)
+    const state = slot?.state
     let ahead: boolean
     if (state !== undefined && state.code !== limit.code) {
       const other = codecOf(state)
@@ -31,24 +42,30 @@ export function judge(check: Check, states: States, nowUs: number, view: number[
       ahead = limit.open(state, nowUs, view, at)
     }
     // a state from the future is mended even by a refusal
-    if (ahead && !peek) keep(states, key, limit.close(view, at, nowUs), nowUs)
+    if (ahead && !peek && slot !== undefined) keep(slot, limit.close(view, at, nowUs, state), nowUs)
     if (!limit.admits(view, at, cost)) admitted = false
+    found[part++] = slot
     at += limit.viewSize
   }
 
   // 4.2 charge all of them
   if (!admitted || peek) return admitted
   at = 0
-  for (const { limit, key, cost } of parts) {
+  for (let i = 0; i < parts.length; i++) {
+    const { limit, key, cost } = parts[i] as Check['parts'][number]
     if (cost > 0) {
+      const slot = found[i]
       limit.charge(view, at, cost)
-      keep(states, key, limit.close(view, at, nowUs), nowUs)
+      const state = limit.close(view, at, nowUs, slot?.state)
+      if (slot === undefined) slots.add(key, state, nowUs + codecOf(state).lifetimeUs(state, nowUs))
+      else keep(slot, state, nowUs)
     }
     at += limit.viewSize
   }
   return true
 }
 
-function keep(states: States, key: string, state: State, nowUs: number): void {
-  states.write(key, state, codecOf(state).lifetimeUs(state, nowUs))
+function keep(slot: Slot, state: State, nowUs: number): void {
+  slot.state = state
+  slot.unusedAtUs = nowUs + codecOf(state).lifetimeUs(state, nowUs)
 }

@@ -1,7 +1,7 @@
 import { type Clock, monotonicClock } from '../clock.ts'
 import { InvalidArgumentError } from '../errors.ts'
 import type { State } from '../limit.ts'
-import { judge, type States } from '../script/judge.ts'
+import { judge, type Slot, type Slots } from '../script/judge.ts'
 import type { Check, LocalStore, Verdict } from '../store.ts'
 
 export interface MemoryStoreOptions {
@@ -17,7 +17,7 @@ export interface MemoryStore extends LocalStore {
   readonly size: number
 }
 
-/** Counters in this process's memory: exact, for one process. It has no timer and needs no closing. */
+/** Counters in this process's memory: exact, for one process. It keeps no process alive. */
 export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
   const { maxKeys = 1_000_000, clock = monotonicClock() } = options
   if (!Number.isSafeInteger(maxKeys) || maxKeys < 1) {
@@ -26,21 +26,19 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
   return new Memory(maxKeys, clock)
 }
 
-interface Entry {
+interface Entry extends Slot {
   readonly key: string
-  state: State
-  /** The instant at which the state reads as unused. */
-  unusedAtUs: number
   /** Its place in `ring`. */
   place: number
 }
 
-/** How many entries each write looks at in passing, to drop what reads as unused. */
-const SWEEP = 2
+/** How often entries that read as unused are dropped, and how many are looked at in one go. */
+const SWEEP_EVERY_MS = 50
+const SWEEP_ENTRIES = 20_000
 /** How many entries are compared when one has to give way. */
 const CANDIDATES = 16
 
-class Memory implements MemoryStore, States {
+class Memory implements MemoryStore, Slots {
   readonly kind = 'local'
   private readonly maxKeys: number
   private readonly clock: Clock
@@ -48,7 +46,9 @@ class Memory implements MemoryStore, States {
   /** All entries without order, so that a hand can go round them in small steps. */
   private readonly ring: Entry[] = []
   private hand = 0
-  private nowUs = 0
+  /** Every verdict's view; it is read before the next check is judged. */
+  private readonly view: number[] = [0.5]
+  private sweeper: NodeJS.Timeout | undefined
 
   constructor(maxKeys: number, clock: Clock) {
     this.maxKeys = maxKeys
@@ -60,29 +60,20 @@ class Memory implements MemoryStore, States {
   }
 
   judge(check: Check): Verdict {
-    this.nowUs = this.clock()
-    const view: number[] = []
-    this.sweep(SWEEP)
-    const allowed = judge(check, this, this.nowUs, view)
-    return { allowed, nowUs: this.nowUs, view, at: 0 }
+    const nowUs = this.clock()
+    return { allowed: judge(check, this, nowUs, this.view), nowUs, view: this.view, at: 0 }
   }
 
-  read(key: string): State | undefined {
-    return this.entries.get(key)?.state
+  find(key: string): Slot | undefined {
+    return this.entries.get(key)
   }
 
-  write(key: string, state: State, lifetimeUs: number): void {
-    const unusedAtUs = this.nowUs + lifetimeUs
-    const entry = this.entries.get(key)
-    if (entry !== undefined) {
-      entry.state = state
-      entry.unusedAtUs = unusedAtUs
-      return
-    }
+  add(key: string, state: State, unusedAtUs: number): void {
     if (this.entries.size >= this.maxKeys) this.makeRoom()
-    const added = { key, state, unusedAtUs, place: this.ring.length }
-    this.entries.set(key, added)
-    this.ring.push(added)
+    const entry = { key, state, unusedAtUs, place: this.ring.length }
+    this.entries.set(key, entry)
+    this.ring.push(entry)
+    this.sweeper ??= this.sweepLater()
   }
 
   reset(keys: readonly string[]): void {
@@ -93,17 +84,24 @@ class Memory implements MemoryStore, States {
   }
 
   async close(): Promise<void> {
+    clearTimeout(this.sweeper)
+    this.sweeper = undefined
     this.entries.clear()
     this.ring.length = 0
   }
 
-  /** Goes a few entries further round and drops those that read as unused: no timer, O(1) a call. */
-  private sweep(steps: number): void {
-    for (let step = 0; step < steps; step++) {
+  /** Only memory depends on this timer, never a decision: a state says itself when it is unused. */
+  private sweepLater(): NodeJS.Timeout {
+    return setTimeout(() => this.sweep(), SWEEP_EVERY_MS).unref()
+  }
+
+  private sweep(): void {
+    const nowUs = this.clock()
+    for (let left = Math.min(SWEEP_ENTRIES, this.ring.length); left > 0; left--) {
       const entry = this.next()
-      if (entry === undefined) return
-      if (entry.unusedAtUs <= this.nowUs) this.remove(entry)
+      if (entry !== undefined && entry.unusedAtUs <= nowUs) this.remove(entry)
     }
+    this.sweeper = this.entries.size > 0 ? this.sweepLater() : undefined
   }
 
   /** The entry that would be unused first gives way: an exhausted one is the last to be forgotten. */

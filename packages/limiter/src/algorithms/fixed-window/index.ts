@@ -1,4 +1,4 @@
-import type { Codec, Limit, LimitNumbers } from '../../limit.ts'
+import type { Codec, Limit, LimitNumbers, State } from '../../limit.ts'
 import { type FixedWindowOptions, type FixedWindowParams, fixedWindowParams } from './params.ts'
 import { FIXED_WINDOW, type FixedWindowState, windowEnd } from './step.ts'
 
@@ -67,23 +67,28 @@ class FixedWindow implements Limit<FixedWindowState> {
     view[at] = (view[at] as number) + cost
   }
 
-  close(view: readonly number[], at: number): FixedWindowState {
-    return { code: FIXED_WINDOW, count: view[at] as number, endUs: view[at + 1] as number }
+  close(view: readonly number[], at: number, _nowUs: number, former?: State): FixedWindowState {
+    const count = view[at] as number
+    const endUs = view[at + 1] as number
+    if (former?.code !== FIXED_WINDOW) return { code: FIXED_WINDOW, count, endUs }
+    const state = former as FixedWindowState
+    state.count = count
+    state.endUs = endUs
+    return state
   }
 
-  status(view: readonly number[], at: number, nowUs: number, cost: number): LimitNumbers {
+  tell(view: readonly number[], at: number, nowUs: number, cost: number, status: LimitNumbers): void {
     const count = view[at] as number
     const leftMs = ((view[at + 1] as number) - nowUs) / 1000
-    const never = this.limit === 0 || cost > this.limit
-    return {
-      limit: this.limit,
-      capacity: this.limit,
-      periodMs: this.periodUs / 1000,
-      remaining: count < this.limit ? this.limit - count : 0,
-      retryAfterMs: never ? Number.POSITIVE_INFINITY : count <= this.limit - cost ? 0 : leftMs,
-      nextMs: count === 0 ? 0 : leftMs,
-      resetAfterMs: count === 0 ? 0 : leftMs,
-    }
+    status.limit = this.limit
+    status.capacity = this.limit
+    status.periodMs = this.periodUs / 1000
+    status.remaining = count < this.limit ? this.limit - count : 0
+    if (this.limit === 0 || cost > this.limit) status.retryAfterMs = Number.POSITIVE_INFINITY
+    else if (count > this.limit - cost) status.retryAfterMs = leftMs
+    if (count === 0) return
+    status.nextMs = leftMs
+    status.resetAfterMs = leftMs
   }
 
   /**

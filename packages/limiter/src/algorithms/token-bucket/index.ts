@@ -1,4 +1,4 @@
-import type { Codec, Limit, LimitNumbers } from '../../limit.ts'
+import type { Codec, Limit, LimitNumbers, State } from '../../limit.ts'
 import { ceilDiv, gcd, MAX_EXACT } from '../exact.ts'
 import { reduce, type TokenBucketOptions, type TokenBucketParams, tokenBucketParams } from './params.ts'
 import { drain, drainedAfter, regrain, TOKEN_BUCKET, type TokenBucketState, unitsUsed } from './step.ts'
@@ -66,23 +66,29 @@ class TokenBucket implements Limit<TokenBucketState> {
     view[at] = (view[at] as number) + cost * this.grain
   }
 
-  close(view: readonly number[], at: number, nowUs: number): TokenBucketState {
-    return { code: TOKEN_BUCKET, level: view[at] as number, atUs: nowUs, rate: this.rate, grain: this.grain }
+  close(view: readonly number[], at: number, nowUs: number, former?: State): TokenBucketState {
+    const level = view[at] as number
+    if (former?.code !== TOKEN_BUCKET)
+      return { code: TOKEN_BUCKET, level, atUs: nowUs, rate: this.rate, grain: this.grain }
+    const state = former as TokenBucketState
+    state.level = level
+    state.atUs = nowUs
+    state.rate = this.rate
+    state.grain = this.grain
+    return state
   }
 
-  status(view: readonly number[], at: number, _nowUs: number, cost: number): LimitNumbers {
+  tell(view: readonly number[], at: number, _nowUs: number, cost: number, status: LimitNumbers): void {
     const level = view[at] as number
     const used = ceilDiv(level, this.grain)
-    const oneLess = (used - 1) * this.grain
-    return {
-      limit: this.limit,
-      capacity: this.capacity,
-      periodMs: this.periodUs / 1000,
-      remaining: this.capacity - used,
-      retryAfterMs: this.retryAfterUs(level, cost) / 1000,
-      nextMs: used === 0 ? 0 : ceilDiv(level - oneLess, this.rate) / 1000,
-      resetAfterMs: level === 0 ? 0 : ceilDiv(level, this.rate) / 1000,
-    }
+    status.limit = this.limit
+    status.capacity = this.capacity
+    status.periodMs = this.periodUs / 1000
+    status.remaining = this.capacity - used
+    status.retryAfterMs = this.retryAfterUs(level, cost) / 1000
+    if (used === 0) return
+    status.nextMs = ceilDiv(level - (used - 1) * this.grain, this.rate) / 1000
+    status.resetAfterMs = used === 1 ? status.nextMs : ceilDiv(level, this.rate) / 1000
   }
 
   private retryAfterUs(level: number, cost: number): number {
@@ -123,7 +129,12 @@ export const tokenBucketCodec: Codec<TokenBucketState> = {
 
   decode(raw) {
     if (raw.length !== SIZE || raw[0] !== TOKEN_BUCKET) return undefined
-    const [level, atUs, rate, grain] = [1, 9, 17, 25].map((at) => raw.readDoubleBE(at)) as [number, number, number, number]
+    const [level, atUs, rate, grain] = [1, 9, 17, 25].map((at) => raw.readDoubleBE(at)) as [
+      number,
+      number,
+      number,
+      number,
+    ]
     const exact = [level, atUs, rate, grain].every((x) => x >= 0 && Number.isSafeInteger(x))
     return exact && rate >= 1 && grain >= 1 && grain <= MAX_GRAIN
       ? { code: TOKEN_BUCKET, level, atUs, rate, grain }
