@@ -1,32 +1,14 @@
 import { channel } from 'node:diagnostics_channel'
 import { EventEmitter } from 'node:events'
-import type { Decision, LibraryFailurePolicy } from './decision.ts'
+import { tokenBucket } from './algorithms/token-bucket/index.ts'
+import type { Decision } from './decision.ts'
 import { deriveDecision } from './derive.ts'
 import { HeadgateError, InvalidArgumentError, StoreUnavailableError, show } from './errors.ts'
 import { Door } from './failure/door.ts'
 import { Policy } from './failure/policy.ts'
-import type { EncodedKey } from './keys/index.ts'
-import type { Limit } from './limit.ts'
-import { partOf, partsOf } from './part.ts'
+import { type CheckItem, partOf, partsOf } from './part.ts'
 import type { Check, LocalStore, Part, RemoteStore, Store } from './store.ts'
 import { memoryStore } from './stores/memory.ts'
-
-/** One limit of a check, as callers of the engine give it. */
-export interface CheckItem {
-  /** The rule it belongs to; the counter's key begins with it. */
-  readonly rule?: string | undefined
-  /** The limit's name within the rule. */
-  readonly name: string
-  readonly limit: Limit
-  /** The caller's value; several values are one composite key; `''` for a global limit. */
-  readonly key: string | readonly string[] | EncodedKey
-  /** Integer ≥ 0, default 1; 0 only asks. */
-  readonly cost?: number | undefined
-  /** All enforced limits admit, or none is charged. (Shadow and candidate groups come later.) */
-  readonly group?: 'enforced'
-  /** Default `local`. */
-  readonly onStoreFailure?: LibraryFailurePolicy | undefined
-}
 
 export interface EngineOptions {
   store: Store
@@ -78,6 +60,20 @@ export function createEngine(options: EngineOptions): Engine {
 
 export const DEFAULT_TIMEOUT_MS = 50
 const MAX_TIMEOUT_MS = 60_000
+
+/** Probing takes the whole way, a write included: a server that only answers TIME is of no use. */
+const PROBE: Check = {
+  parts: [
+    {
+      name: 'probe',
+      limit: tokenBucket({ limit: 1_000_000, period: '1s' }),
+      key: '~:probe',
+      cost: 1,
+      onStoreFailure: 'open',
+    },
+  ],
+  peek: false,
+}
 
 const channels = {
   decision: channel('headgate:decision'),
@@ -197,6 +193,7 @@ export class EngineCore implements Engine {
       store,
       policy: new Policy(local, instances),
       timeoutMs: this.timeoutMs,
+      probe: PROBE,
       onDegraded: (fault) => this.report('degraded', { reason: fault.message, kind: fault.kind }),
       onRecovered: (awayMs) => this.report('recovered', { awayMs }),
       onFault: (fault, count) => this.report('error', { message: fault.message, kind: fault.kind, count }),

@@ -10,18 +10,12 @@ export type {
   StoreFailurePolicy,
 } from './decision.ts'
 export { type Duration, durationUs } from './duration.ts'
-export {
-  type CheckItem,
-  type CheckOptions,
-  createEngine,
-  type Engine,
-  type EngineEvents,
-  type EngineOptions,
-} from './engine.ts'
+export { type CheckOptions, createEngine, type Engine, type EngineEvents, type EngineOptions } from './engine.ts'
 export { ERROR_CODES, type ErrorCode, HeadgateError, InvalidArgumentError, StoreUnavailableError } from './errors.ts'
 export { EncodedKey, encodeParts, encodeValue, hashValue, NAME } from './keys/index.ts'
 export type { Limit, LimitNumbers, State } from './limit.ts'
 export { createLimiter, type Keys, type Limiter, type LimiterCheckOptions, type LimiterOptions } from './limiter.ts'
+export type { CheckItem } from './part.ts'
 export type { MatchedRule, RuleMatch, RuleRequest, RuleSet } from './rule-set.ts'
 export {
   type Check,

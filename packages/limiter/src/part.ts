@@ -1,7 +1,25 @@
-import type { CheckItem } from './engine.ts'
+import type { LibraryFailurePolicy } from './decision.ts'
 import { InvalidArgumentError, show } from './errors.ts'
 import { EncodedKey, encodeParts, encodeValue } from './keys/index.ts'
+import type { Limit } from './limit.ts'
 import type { Part } from './store.ts'
+
+/** One limit of a check, as callers of the engine give it. */
+export interface CheckItem {
+  /** The rule it belongs to; the counter's key begins with it. */
+  readonly rule?: string | undefined
+  /** The limit's name within the rule. */
+  readonly name: string
+  readonly limit: Limit
+  /** The caller's value; several values are one composite key; `''` for a global limit. */
+  readonly key: string | readonly string[] | EncodedKey
+  /** Integer ≥ 0, default 1; 0 only asks. */
+  readonly cost?: number | undefined
+  /** All enforced limits admit, or none is charged. (Shadow and candidate groups come later.) */
+  readonly group?: 'enforced'
+  /** Default `local`. */
+  readonly onStoreFailure?: LibraryFailurePolicy | undefined
+}
 
 /** The items of one check, validated. */
 export function partsOf(items: readonly CheckItem[]): Part[] {

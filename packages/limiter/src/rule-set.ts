@@ -1,4 +1,4 @@
-import type { CheckItem } from './engine.ts'
+import type { CheckItem } from './part.ts'
 
 /** A request as rules see it. Adapters and the gateway make one; rules read it. */
 export interface RuleRequest {

@@ -90,8 +90,8 @@ export interface RemoteStore {
   submit(ticket: Ticket): void
   /** Forgets the counters. Rejects with a StoreFault when the store does not answer by `deadlineMs`. */
   reset(keys: readonly string[], deadlineMs: number): Promise<void>
-  /** Resolves when the store answers; used to find out that it is back. */
-  ping(deadlineMs: number): Promise<void>
+  /** Resolves when the store has judged the check; used to find out that it is back. */
+  ping(check: Check, deadlineMs: number): Promise<void>
   /** Tells of what no caller sees: garbage replaced, a promise found void. @returns how to stop */
   watch(report: StoreReport): () => void
   close(): Promise<void>

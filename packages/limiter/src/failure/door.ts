@@ -9,6 +9,8 @@ export interface DoorOptions {
   store: RemoteStore
   policy: Policy
   timeoutMs: number
+  /** What is asked to find out whether the store is back. */
+  probe: Check
   onDegraded(fault: StoreFault): void
   onRecovered(awayMs: number): void
   /** Once for each thing that went wrong, however many decisions it touched. */
@@ -33,12 +35,12 @@ export class Door {
 
   constructor(options: DoorOptions) {
     this.options = options
-    const { store, timeoutMs } = options
+    const { store, timeoutMs, probe } = options
     this.breaker = new Breaker({
       threshold: THRESHOLD,
       firstProbeMs: FIRST_PROBE_MS,
       lastProbeMs: LAST_PROBE_MS,
-      probe: () => store.ping(performance.now() + timeoutMs),
+      probe: () => store.ping(probe, performance.now() + timeoutMs),
       onOpen: (fault) => options.onDegraded(fault as StoreFault),
       onClose: (awayMs) => options.onRecovered(awayMs),
     })

@@ -25,7 +25,8 @@ const REFUSALS: Record<string, StoreErrorKind> = {
 }
 
 const WORDS = new RegExp(`\\b(${Object.keys(REFUSALS).join('|')})\\b`)
-const CONNECTION = /ECONN|EPIPE|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT|ENOENT|[Cc]onnection|[Ss]ocket|[Ss]tream|closed|offline|MaxRetries|max retries/
+const CONNECTION =
+  /ECONN|EPIPE|ENOTFOUND|EAI_AGAIN|EHOSTUNREACH|ENETUNREACH|ETIMEDOUT|ENOENT|[Cc]onnection|[Ss]ocket|[Ss]tream|closed|offline|MaxRetries|max retries/
 
 /** Classifies what a client rejected a command with. */
 export function faultOf(error: unknown): StoreFault {

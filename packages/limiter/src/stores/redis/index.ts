@@ -33,7 +33,10 @@ export function redisStore(client: RedisClient, options: RedisStoreOptions = {})
 export function redisStoreOn(client: RedisClient, options: RedisStoreOptions, script: Script): RemoteStore {
   const { prefix = 'rate_limit' } = options
   if (typeof prefix !== 'string' || !PREFIX.test(prefix)) {
-    throw new InvalidArgumentError('prefix', `${show(prefix)} is not a letter or digit, then up to 63 of A-Z a-z 0-9 . _ : -`)
+    throw new InvalidArgumentError(
+      'prefix',
+      `${show(prefix)} is not a letter or digit, then up to 63 of A-Z a-z 0-9 . _ : -`,
+    )
   }
   const open = opener(client)
   const ownPrefix = client.options?.keyPrefix
@@ -48,7 +51,8 @@ export function redisStoreOn(client: RedisClient, options: RedisStoreOptions, sc
 
 function opener(client: RedisClient) {
   if (typeof client === 'object' && client !== null) {
-    if (isIoredisCluster(client)) throw unknownClient('an ioredis Cluster is not supported yet; give a client of a single server')
+    if (isIoredisCluster(client))
+      throw unknownClient('an ioredis Cluster is not supported yet; give a client of a single server')
     if (isIoredis(client)) return (events: ConnectionEvents) => openIoredis(client, events)
     if (isNodeRedis(client)) return (events: ConnectionEvents) => openNodeRedis(client, events)
   }

@@ -1,6 +1,5 @@
-import { tokenBucket } from '../../algorithms/token-bucket/index.ts'
 import { DECIDE_LUA, DECIDE_SHA1 } from '../../script/decide.generated.ts'
-import { type RemoteStore, StoreFault, type StoreReport, type Ticket } from '../../store.ts'
+import { type Check, type RemoteStore, StoreFault, type StoreReport, type Ticket } from '../../store.ts'
 import { Batch } from './batch.ts'
 import type { Connection, ConnectionEvents } from './connection.ts'
 import { faultOf, isNoScript } from './faults.ts'
@@ -19,9 +18,6 @@ export const DECIDE: Script = { text: DECIDE_LUA, sha1: DECIDE_SHA1, extraArgs: 
 const MAX_ATTEMPTS = 3
 /** Unanswered probes in a row after which the connection is given up for a new one. */
 const MAX_SILENT_PROBES = 3
-
-/** Probing takes the whole way, a write included: a server that only answers TIME is of no use. */
-const PROBE = tokenBucket({ limit: 1_000_000, period: '1s' })
 
 /** Checks of one tick leave in one call of the script, over a connection that is the store's own. */
 export class RedisStore implements RemoteStore, ConnectionEvents {
@@ -60,8 +56,7 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
     await this.within(deadlineMs, () => this.connection.send(['DEL', ...keys.map((key) => this.prefix + key)]))
   }
 
-  async ping(deadlineMs: number): Promise<void> {
-    const check = { parts: [{ name: 'probe', limit: PROBE, key: '~:probe', cost: 1, onStoreFailure: 'open' as const }], peek: false }
+  async ping(check: Check, deadlineMs: number): Promise<void> {
     try {
       await this.within(
         deadlineMs,
