@@ -183,6 +183,26 @@ describe('rateLimitFields', () => {
       })
     })
 
+    it.each([
+      { says: 'when the window ends by the store', aheadMs: -3, resetAfterMs: 60_003, inSeconds: 60 },
+      { says: 'now where the window ended meanwhile', aheadMs: -30, resetAfterMs: 10, inSeconds: 0 },
+      {
+        says: 'the wait from now where the store is an hour behind',
+        aheadMs: -3_600_000,
+        resetAfterMs: 60_001,
+        inSeconds: 61,
+      },
+      {
+        says: 'the wait from now where the store is an hour ahead',
+        aheadMs: 3_600_000,
+        resetAfterMs: 60_001,
+        inSeconds: 61,
+      },
+    ])('says $says', ({ aheadMs, resetAfterMs, inSeconds }) => {
+      const given = { ...decision(limit('user', { resetAfterMs })), at: NOW + aheadMs }
+      expect(fieldsOf(given, legacy)['X-RateLimit-Reset']).toBe(String(NOW / 1000 + inSeconds))
+    })
+
     it('takes the longest wait of several that refused', () => {
       const given = decision(refused('a', 200, { limit: 1 }), refused('b', 900, { limit: 7, capacity: 7 }))
       expect(fieldsOf(given, legacy)['X-RateLimit-Limit']).toBe('7')

@@ -20,6 +20,9 @@ export const RATE_LIMIT_FIELDS: readonly string[] = [
 /** The largest integer that a structured field carries (RFC 9651, 3.3.1). */
 const MAX_INTEGER = 999_999_999_999_999
 
+/** A store's clock that differs more from this machine's is not told to clients. */
+const MAX_SKEW_MS = 1000
+
 /** What the policy field says of a limit, kept with its rule: overrides of one name differ in numbers. */
 interface PolicyText {
   limit: number
@@ -44,8 +47,9 @@ const texts = new WeakMap<MatchedRule, Map<string, PolicyText>>()
  *   (of a limit that refused: until it would admit), left out when nothing is used or it never will.
  * - `Retry-After` is in whole seconds, rounded up, at least 1, and never below a refusing `t`. It does
  *   not depend on `headers`. It is left out where waiting cannot help.
- * - `X-RateLimit-Reset` is the instant, in seconds since the Unix epoch by this machine's clock, at
- *   which the budget is as if unused: of the limit that refused, else of the one with the least left.
+ * - `X-RateLimit-Reset` is the instant, in seconds since the Unix epoch, rounded up, at which the budget
+ *   is as if unused: of the limit that refused, else of the one with the least left. It is never in the
+ *   past, also where the store's clock is wrong.
  *
  * @param rules the rules that matched; the limits of a rule that is not among them are not shown
  * @param nowMs this machine's wall clock
@@ -72,7 +76,7 @@ export function rateLimitFields(
     states += comma + name + stateParameters(status)
   }
   if (states !== '') fields.push(['RateLimit-Policy', policies], ['RateLimit', states])
-  if (legacy) pushLegacy(fields, legacy, nowMs())
+  if (legacy) pushLegacy(fields, legacy, decision.at, nowMs())
   const wait = retryAfterSeconds(decision)
   if (wait !== undefined) fields.push(['Retry-After', String(wait)])
   return fields
@@ -131,12 +135,14 @@ function isTighter(a: LimitStatus, b: LimitStatus): boolean {
   return a.remaining * b.capacity < b.remaining * a.capacity
 }
 
-function pushLegacy(fields: Field[], status: LimitStatus, nowMs: number): void {
+function pushLegacy(fields: Field[], status: LimitStatus, atMs: number, nowMs: number): void {
   const resetMs = Number.isFinite(status.resetAfterMs) ? status.resetAfterMs : 0
+  // The store's own instant, so that a window that ends on the minute is said to.
+  const fromMs = Math.abs(nowMs - atMs) < MAX_SKEW_MS ? atMs : nowMs
   fields.push(
     ['X-RateLimit-Limit', String(integer(Math.max(status.limit, status.capacity)))],
     ['X-RateLimit-Remaining', String(integer(Math.floor(status.remaining)))],
-    ['X-RateLimit-Reset', String(seconds(nowMs + resetMs))],
+    ['X-RateLimit-Reset', String(seconds(Math.max(fromMs + resetMs, nowMs)))],
   )
 }
 
