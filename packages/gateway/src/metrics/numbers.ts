@@ -3,7 +3,7 @@ import { DecisionCounts } from './decision-counts.ts'
 import { DECISION_BOUNDS, Durations } from './durations.ts'
 import { UpstreamCounts } from './upstream-counts.ts'
 
-/** How a request ended at the gateway: forwarded, 429, 403 by a list, or any other answer of our own. */
+/** How a request ended: forwarded, 429 or 503 by a decision, 403 by a list, or any other answer of our own. */
 export type RequestOutcome = 'allowed' | 'limited' | 'denied' | 'error'
 
 const STORE_ERRORS: Record<StoreErrorKind | 'garbage', number> = {
