@@ -67,7 +67,8 @@ const PROBE: Check = {
     {
       name: 'probe',
       limit: tokenBucket({ limit: 1_000_000, period: '1s' }),
-      key: '~:probe',
+      space: '~:',
+      value: 'probe',
       cost: 1,
       onStoreFailure: 'open',
     },
@@ -125,14 +126,14 @@ export class EngineCore implements Engine {
 
   async reset(items: readonly CheckItem[]): Promise<void> {
     this.refuseClosed()
-    await this.resetKeys(items.map((item) => partOf(item).key))
+    await this.resetParts(items.map(partOf))
   }
 
-  /** The same by the counters' keys. */
-  async resetKeys(keys: readonly string[]): Promise<void> {
-    if (this.store.kind === 'local') return this.store.reset(keys)
+  /** The same for parts that are known to be valid. */
+  async resetParts(parts: readonly Part[]): Promise<void> {
+    if (this.store.kind === 'local') return this.store.reset(parts)
     try {
-      await this.store.reset(keys, performance.now() + this.timeoutMs)
+      await this.store.reset(parts, performance.now() + this.timeoutMs)
     } catch (error) {
       throw new StoreUnavailableError(`the counters were not reset: ${(error as Error).message}`, { cause: error })
     }

@@ -62,7 +62,7 @@ interface Named {
   readonly rule: string | undefined
   readonly limit: Limit
   /** What stands before the value in the counter's key. */
-  readonly keyStart: string
+  readonly space: string
 }
 
 class LimiterCore implements Limiter {
@@ -116,7 +116,7 @@ class LimiterCore implements Limiter {
   }
 
   async reset(keys: Keys): Promise<void> {
-    await this.engine.resetKeys(this.parts(keys, 1).map((part) => part.key))
+    await this.engine.resetParts(this.parts(keys, 1))
   }
 
   on<E extends keyof EngineEvents>(event: E, listener: (payload: EngineEvents[E]) => void): () => void {
@@ -152,11 +152,11 @@ class LimiterCore implements Limiter {
     return parts
   }
 
-  private part({ name, rule, limit, keyStart }: Named, key: unknown, cost: number): Part {
+  private part({ name, rule, limit, space }: Named, key: unknown, cost: number): Part {
     if (typeof key !== 'string') {
       throw new InvalidArgumentError(this.single ? 'key' : `keys.${name}`, `${show(key)} is not a string`)
     }
-    return { rule, name, limit, key: keyStart + encodeValue(key), cost, onStoreFailure: this.onStoreFailure }
+    return { rule, name, limit, space, value: encodeValue(key), cost, onStoreFailure: this.onStoreFailure }
   }
 
   private listed(): string {
@@ -182,14 +182,14 @@ function limitsOf({ name, limit, limits }: LimiterOptions): Named[] {
   if ((limit === undefined) === (limits === undefined)) {
     throw new InvalidArgumentError('limits', "give either 'limit' (one) or 'limits' (one or many by name)")
   }
-  if (limit !== undefined) return [{ name, rule: undefined, limit: limitOf(limit, 'limit'), keyStart: `${name}:` }]
+  if (limit !== undefined) return [{ name, rule: undefined, limit: limitOf(limit, 'limit'), space: `${name}:` }]
   if (typeof limits !== 'object' || limits === null || Object.keys(limits).length === 0) {
     throw new InvalidArgumentError('limits', `${show(limits)} is not an object with at least one limit`)
   }
   return Object.entries(limits).map(([own, each]) => {
     if (!NAME.test(own))
       throw new InvalidArgumentError(`limits.${own}`, 'names are a letter or digit, then A-Z a-z 0-9 . _ -')
-    return { name: own, rule: name, limit: limitOf(each, `limits.${own}`), keyStart: `${name}:${own}:` }
+    return { name: own, rule: name, limit: limitOf(each, `limits.${own}`), space: `${name}:${own}:` }
   })
 }
 
@@ -207,7 +207,7 @@ const claims = new WeakMap<Store, Map<string, { numbers: string; owners: number 
 function claimName(store: Store, name: string, limits: readonly Named[]): () => void {
   const names = claims.get(store) ?? new Map<string, { numbers: string; owners: number }>()
   claims.set(store, names)
-  const numbers = JSON.stringify(limits.map((named) => [named.keyStart, named.limit.wire]))
+  const numbers = JSON.stringify(limits.map((named) => [named.space, named.limit.wire]))
   const claim = names.get(name) ?? { numbers, owners: 0 }
   if (claim.numbers !== numbers) {
     throw new HeadgateError(

@@ -25,9 +25,13 @@ export interface CheckItem {
 export function partsOf(items: readonly CheckItem[]): Part[] {
   const parts = items.map(partOf)
   for (let i = 1; i < parts.length; i++) {
+    const part = parts[i] as Part
     for (let j = 0; j < i; j++) {
-      if ((parts[i] as Part).key === (parts[j] as Part).key) {
-        throw new InvalidArgumentError('items', `two limits of the check share the counter ${show(parts[i]?.key)}`)
+      if (parts[j]?.space === part.space && parts[j]?.value === part.value) {
+        throw new InvalidArgumentError(
+          'items',
+          `two limits of the check share the counter ${show(part.space + part.value)}`,
+        )
       }
     }
   }
@@ -37,14 +41,21 @@ export function partsOf(items: readonly CheckItem[]): Part[] {
 /** One item, validated, with its counter's key. @throws InvalidArgumentError */
 export function partOf(item: CheckItem): Part {
   const { rule, name, limit, key, cost = 1, onStoreFailure = 'local' } = item
-  const owner = rule === undefined ? nameOf(name, 'name') : `${nameOf(rule, 'rule')}:${nameOf(name, 'name')}`
   if (limit?.wire === undefined) {
     throw new InvalidArgumentError(
       'limit',
       `${show(limit)} is not a limit; use tokenBucket({ … }), fixedWindow({ … }) …`,
     )
   }
-  return { rule, name, limit, key: `${owner}:${keyText(key, rule)}`, cost: costOf(cost), onStoreFailure }
+  return {
+    rule,
+    name,
+    limit,
+    space: spaceOf(rule, name),
+    value: keyText(key, rule),
+    cost: costOf(cost),
+    onStoreFailure,
+  }
 }
 
 /** @throws InvalidArgumentError unless it is an integer ≥ 0 below 2^53 */
@@ -65,19 +76,28 @@ function keyText(key: unknown, rule: string | undefined): string {
 }
 
 const LIMIT_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}(?:\+[A-Za-z0-9][A-Za-z0-9._-]{0,63})*$/
-/** Names seen to be right; they come from configuration, so they are few. */
-const knownNames = new Set<string>()
-const MAX_KNOWN_NAMES = 10_000
+/** By rule ('' for none) and name: the spaces of names seen to be right. They come from configuration, so they are few. */
+const spaces = new Map<string, Map<string, string>>()
+const MAX_SPACES = 10_000
 
-/** A name cannot hold what separates the parts of a key, so no two counters share one. */
-function nameOf(name: unknown, argument: string): string {
-  if (knownNames.has(name as string)) return name as string
-  if (typeof name !== 'string' || !LIMIT_NAME.test(name)) {
-    throw new InvalidArgumentError(
-      argument,
-      `${show(name)} is not a name: a letter or digit, then up to 63 of A-Z a-z 0-9 . _ -`,
-    )
-  }
-  if (knownNames.size < MAX_KNOWN_NAMES) knownNames.add(name)
-  return name
+/** What begins the keys of a limit. A name cannot hold what separates the parts of a key, so no two limits share one. */
+function spaceOf(rule: string | undefined, name: string): string {
+  const known = spaces.get(rule ?? '')?.get(name)
+  if (known !== undefined) return known
+  refuseBadName(name, 'name')
+  if (rule !== undefined) refuseBadName(rule, 'rule')
+  const space = rule === undefined ? `${name}:` : `${rule}:${name}:`
+  if (spaces.size >= MAX_SPACES) spaces.clear()
+  const names = spaces.get(rule ?? '') ?? new Map<string, string>()
+  if (names.size >= MAX_SPACES) names.clear()
+  spaces.set(rule ?? '', names.set(name, space))
+  return space
+}
+
+function refuseBadName(name: unknown, argument: string): void {
+  if (typeof name === 'string' && LIMIT_NAME.test(name)) return
+  throw new InvalidArgumentError(
+    argument,
+    `${show(name)} is not a name: a letter or digit, then up to 63 of A-Z a-z 0-9 . _ -`,
+  )
 }

@@ -6,8 +6,9 @@ export interface Part {
   readonly rule?: string | undefined
   readonly name: string
   readonly limit: Limit
-  /** The counter's key without the store's prefix: `rule:limit:value`, encoded. */
-  readonly key: string
+  /** The counter's key without the store's prefix is `space` then `value`: `rule:limit:` and the encoded value. */
+  readonly space: string
+  readonly value: string
   /** Integer ≥ 0; 0 only asks. */
   readonly cost: number
   readonly onStoreFailure: LibraryFailurePolicy
@@ -76,7 +77,7 @@ export interface LocalStore {
   readonly kind: 'local'
   /** The verdict's view is valid only until the next call. */
   judge(check: Check): Verdict
-  reset(keys: readonly string[]): void
+  reset(parts: readonly Part[]): void
   close(): Promise<void>
 }
 
@@ -89,7 +90,7 @@ export interface RemoteStore {
   /** Takes a check; it leaves in the next batch. A check whose ticket has settled is not sent. */
   submit(ticket: Ticket): void
   /** Forgets the counters. Rejects with a StoreFault when the store does not answer by `deadlineMs`. */
-  reset(keys: readonly string[], deadlineMs: number): Promise<void>
+  reset(parts: readonly Part[], deadlineMs: number): Promise<void>
   /** Resolves when the store has judged the check; used to find out that it is back. */
   ping(check: Check, deadlineMs: number): Promise<void>
   /** Tells of what no caller sees: garbage replaced, a promise found void. @returns how to stop */

@@ -5,6 +5,15 @@ import { MAX_EXACT } from './exact.ts'
 /** The longest period, in µs: ten years. It keeps every instant that a state can name below 2^53. */
 export const MAX_PERIOD_US = 10 * 366 * 86_400_000_000
 
+/** The longest period of a share, in µs: 71 years. It keeps what is counted in it exact. */
+export const MAX_SHARE_US = 2 ** 51
+
+/** The period in which one unit is an instance's share of `limit` a `periodUs`, rounded up. */
+export function sharePeriodUs(periodUs: number, limit: number, instances: number): number {
+  const exact = (BigInt(periodUs) * BigInt(instances) + BigInt(limit) - 1n) / BigInt(limit)
+  return Math.min(Number(exact), MAX_SHARE_US)
+}
+
 /** Reads a number of units: an integer from `least` to 2^53 − 1. */
 export function unitsOf(value: unknown, argument: string, least: number): number {
   if (typeof value !== 'number' || !Number.isInteger(value) || value < least || value > MAX_EXACT) {

@@ -26,12 +26,16 @@ export function encodeValue(value: string, secret?: string): string {
 
 function percent(value: string, secret?: string): string {
   let text = ''
+  let plainFrom = 0
   for (let i = 0; i < value.length; i++) {
     const code = value.charCodeAt(i)
     if (code > 0x7f) return percentBytes(value, secret)
-    text += ESCAPED[code]
+    const escaped = ESCAPED[code] as string
+    if (escaped.length === 1) continue
+    text += value.slice(plainFrom, i) + escaped
+    plainFrom = i + 1
   }
-  return text
+  return text + value.slice(plainFrom)
 }
 
 function percentBytes(value: string, secret?: string): string {

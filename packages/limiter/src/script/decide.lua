@@ -11,7 +11,7 @@
 --               part   4096 × index of the limit + index of the key, then the cost where costs follow
 --           Head bits beyond these are free for groups that are judged beside the enforced one.
 -- ARGV[2]:  in the build for tests only: the store's clock (µs since 1970)
--- Reply:    integers: 0, the store's clock (µs), number of keys that held garbage, then for each check
+-- Reply:    integers: 0, the store's clock (µs), number of keys whose garbage was replaced, then for each check
 --           1 (all limits admit) or 0, and the view of each of its limits, after the charge if there was one;
 --           or, for a stale batch, which writes nothing: 1, the store's clock (µs)
 
@@ -40,7 +40,7 @@ end
 -- 3. every key once
 local stored = redis.call('MGET', unpack(KEYS))
 local states = {} -- by key: its state; false: unused
-local garbage = 0
+local broken = {} -- by key: true when what it holds is no state
 
 local function state_of(key)
   local state = states[key]
@@ -50,7 +50,7 @@ local function state_of(key)
     if raw then
       local algorithm = algorithms[string.byte(raw)]
       state = algorithm and algorithm.decode(raw) or false
-      if not state then garbage = garbage + 1 end
+      if not state then broken[key] = true end
     end
     states[key] = state
   end
@@ -91,8 +91,8 @@ while next_input <= last do
     else
       ahead = algorithm.open(limit, state, now, reply, view)
     end
-    -- a state from the future is mended even by a refusal
-    if ahead and peek == 0 then
+    -- what must be repaired is repaired by a refusal too, but never by who only asks, nor by a limit of 0
+    if ahead and peek == 0 and cost > 0 and algorithm.admits(limit, reply, view, 0) then
       states[key] = algorithm.close(limit, reply, view, now)
       dirty[key] = true
     end
@@ -110,7 +110,7 @@ while next_input <= last do
       local limit = limits[(ref - key) / 4096]
       local algorithm = algorithms[limit[1]]
       local cost = costs == 2 and input[first + p * stride + 1] or 1
-      if admitted == 0 then
+      if cost > 0 and admitted == 0 then
         refused[key] = true
       elseif cost > 0 then
         algorithm.charge(limit, reply, at, cost)
@@ -124,8 +124,10 @@ while next_input <= last do
 end
 
 -- 5. write every changed key once; its expiry only collects garbage: states carry their own instants
+local garbage = 0
 for key in pairs(dirty) do
   local state = states[key]
+  if broken[key] then garbage = garbage + 1 end
   local algorithm = algorithms[state[1]]
   local lifetime = ceil_div(algorithm.lifetime(state, now), 1000) + KEEP_MS
   if stored[key] then

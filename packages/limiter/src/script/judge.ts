@@ -11,8 +11,8 @@ export interface Slot {
 
 /** Where states are kept between checks. */
 export interface Slots {
-  find(key: string): Slot | undefined
-  add(key: string, state: State, unusedAtUs: number): void
+  find(space: string, value: string): Slot | undefined
+  add(space: string, value: string, state: State, unusedAtUs: number): void
 }
 
 /** The places of the check that is being judged; judging never waits, so one list serves all. */
@@ -30,8 +30,8 @@ export function judge(check: Check, slots: Slots, nowUs: number, view: number[])
   let part = 0
 
   // 4.1 open every limit, also behind one that refuses: the caller is told the longest wait
-  for (const { limit, key, cost } of parts) {
-    const slot = slots.find(key)
+  for (const { limit, space, value, cost } of parts) {
+    const slot = slots.find(space, value)
     const state = slot?.state
     let ahead: boolean
     if (state !== undefined && state.code !== limit.code) {
@@ -41,8 +41,10 @@ export function judge(check: Check, slots: Slots, nowUs: number, view: number[])
     } else {
       ahead = limit.open(state, nowUs, view, at)
     }
-    // a state from the future is mended even by a refusal
-    if (ahead && !peek && slot !== undefined) keep(slot, limit.close(view, at, nowUs, state), nowUs)
+    // what must be repaired is repaired by a refusal too, but never by who only asks, nor by a limit of 0
+    if (ahead && !peek && cost > 0 && slot !== undefined && limit.admits(view, at, 0)) {
+      keep(slot, limit.close(view, at, nowUs, state), nowUs)
+    }
     if (!limit.admits(view, at, cost)) admitted = false
     found[part++] = slot
     at += limit.viewSize
@@ -52,12 +54,12 @@ export function judge(check: Check, slots: Slots, nowUs: number, view: number[])
   if (!admitted || peek) return admitted
   at = 0
   for (let i = 0; i < parts.length; i++) {
-    const { limit, key, cost } = parts[i] as Check['parts'][number]
+    const { limit, space, value, cost } = parts[i] as Check['parts'][number]
     if (cost > 0) {
       const slot = found[i]
       limit.charge(view, at, cost)
       const state = limit.close(view, at, nowUs, slot?.state)
-      if (slot === undefined) slots.add(key, state, nowUs + codecOf(state).lifetimeUs(state, nowUs))
+      if (slot === undefined) slots.add(space, value, state, nowUs + codecOf(state).lifetimeUs(state, nowUs))
       else keep(slot, state, nowUs)
     }
     at += limit.viewSize

@@ -2,7 +2,7 @@ import { type Clock, monotonicClock } from '../clock.ts'
 import { InvalidArgumentError } from '../errors.ts'
 import type { State } from '../limit.ts'
 import { judge, type Slot, type Slots } from '../script/judge.ts'
-import type { Check, LocalStore, Verdict } from '../store.ts'
+import type { Check, LocalStore, Part, Verdict } from '../store.ts'
 
 export interface MemoryStoreOptions {
   /** The most counters kept, default 1,000,000; beyond it the one nearest to unused gives way. */
@@ -27,7 +27,9 @@ export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
 }
 
 interface Entry extends Slot {
-  readonly key: string
+  readonly value: string
+  /** The entries of its space. */
+  readonly space: Map<string, Entry>
   /** Its place in `ring`. */
   place: number
 }
@@ -42,7 +44,8 @@ class Memory implements MemoryStore, Slots {
   readonly kind = 'local'
   private readonly maxKeys: number
   private readonly clock: Clock
-  private readonly entries = new Map<string, Entry>()
+  /** By space, then by value: looking up does not have to put a key together. */
+  private readonly spaces = new Map<string, Map<string, Entry>>()
   /** All entries without order, so that a hand can go round them in small steps. */
   private readonly ring: Entry[] = []
   private hand = 0
@@ -56,7 +59,7 @@ class Memory implements MemoryStore, Slots {
   }
 
   get size(): number {
-    return this.entries.size
+    return this.ring.length
   }
 
   judge(check: Check): Verdict {
@@ -64,21 +67,26 @@ class Memory implements MemoryStore, Slots {
     return { allowed: judge(check, this, nowUs, this.view), nowUs, view: this.view, at: 0 }
   }
 
-  find(key: string): Slot | undefined {
-    return this.entries.get(key)
+  find(space: string, value: string): Slot | undefined {
+    return this.spaces.get(space)?.get(value)
   }
 
-  add(key: string, state: State, unusedAtUs: number): void {
-    if (this.entries.size >= this.maxKeys) this.makeRoom()
-    const entry = { key, state, unusedAtUs, place: this.ring.length }
-    this.entries.set(key, entry)
+  add(space: string, value: string, state: State, unusedAtUs: number): void {
+    if (this.ring.length >= this.maxKeys) this.makeRoom()
+    let entries = this.spaces.get(space)
+    if (entries === undefined) {
+      entries = new Map()
+      this.spaces.set(space, entries)
+    }
+    const entry = { value, space: entries, state, unusedAtUs, place: this.ring.length }
+    entries.set(value, entry)
     this.ring.push(entry)
     this.sweeper ??= this.sweepLater()
   }
 
-  reset(keys: readonly string[]): void {
-    for (const key of keys) {
-      const entry = this.entries.get(key)
+  reset(parts: readonly Part[]): void {
+    for (const { space, value } of parts) {
+      const entry = this.spaces.get(space)?.get(value)
       if (entry !== undefined) this.remove(entry)
     }
   }
@@ -86,7 +94,7 @@ class Memory implements MemoryStore, Slots {
   async close(): Promise<void> {
     clearTimeout(this.sweeper)
     this.sweeper = undefined
-    this.entries.clear()
+    this.spaces.clear()
     this.ring.length = 0
   }
 
@@ -101,7 +109,7 @@ class Memory implements MemoryStore, Slots {
       const entry = this.next()
       if (entry !== undefined && entry.unusedAtUs <= nowUs) this.remove(entry)
     }
-    this.sweeper = this.entries.size > 0 ? this.sweepLater() : undefined
+    this.sweeper = this.ring.length > 0 ? this.sweepLater() : undefined
   }
 
   /** The entry that would be unused first gives way: an exhausted one is the last to be forgotten. */
@@ -120,7 +128,7 @@ class Memory implements MemoryStore, Slots {
   }
 
   private remove(entry: Entry): void {
-    this.entries.delete(entry.key)
+    entry.space.delete(entry.value)
     const last = this.ring.pop() as Entry
     if (last !== entry) {
       this.ring[entry.place] = last

@@ -37,7 +37,7 @@ algorithms[FIXED_WINDOW] = {
   end,
 
   admits = function(limit, view, at, cost)
-    return limit[2] > 0 and cost <= limit[2] and view[at] <= limit[2] - cost
+    return limit[2] > 0 and (cost == 0 or view[at] <= limit[2] - cost)
   end,
 
   charge = function(limit, view, at, cost)

@@ -1,4 +1,5 @@
 import type { Codec, Limit, LimitNumbers, State } from '../../limit.ts'
+import { sharePeriodUs } from '../params.ts'
 import { type FixedWindowOptions, type FixedWindowParams, fixedWindowParams } from './params.ts'
 import { FIXED_WINDOW, type FixedWindowState, windowEnd } from './step.ts'
 
@@ -60,7 +61,7 @@ class FixedWindow implements Limit<FixedWindowState> {
   }
 
   admits(view: readonly number[], at: number, cost: number): boolean {
-    return this.limit > 0 && cost <= this.limit && (view[at] as number) <= this.limit - cost
+    return this.limit > 0 && (cost === 0 || (view[at] as number) <= this.limit - cost)
   }
 
   charge(view: number[], at: number, cost: number): void {
@@ -85,7 +86,7 @@ class FixedWindow implements Limit<FixedWindowState> {
     status.periodMs = this.periodUs / 1000
     status.remaining = count < this.limit ? this.limit - count : 0
     if (this.limit === 0 || cost > this.limit) status.retryAfterMs = Number.POSITIVE_INFINITY
-    else if (count > this.limit - cost) status.retryAfterMs = leftMs
+    else if (cost > 0 && count > this.limit - cost) status.retryAfterMs = leftMs
     if (count === 0) return
     status.nextMs = leftMs
     status.resetAfterMs = leftMs
@@ -101,7 +102,7 @@ class FixedWindow implements Limit<FixedWindowState> {
     if (this.limit >= instances) {
       return new FixedWindow({ limit: Math.floor(this.limit / instances), periodUs, firstHit })
     }
-    return new FixedWindow({ limit: 1, periodUs: Math.ceil((periodUs * instances) / this.limit), firstHit: true })
+    return new FixedWindow({ limit: 1, periodUs: sharePeriodUs(periodUs, this.limit, instances), firstHit: true })
   }
 }
 

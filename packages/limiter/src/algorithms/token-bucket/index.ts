@@ -1,5 +1,6 @@
 import type { Codec, Limit, LimitNumbers, State } from '../../limit.ts'
 import { ceilDiv, gcd, MAX_EXACT } from '../exact.ts'
+import { sharePeriodUs } from '../params.ts'
 import { reduce, type TokenBucketOptions, type TokenBucketParams, tokenBucketParams } from './params.ts'
 import { drain, drainedAfter, regrain, TOKEN_BUCKET, type TokenBucketState, unitsUsed } from './step.ts'
 
@@ -50,8 +51,8 @@ class TokenBucket implements Limit<TokenBucketState> {
     }
     // 2. what has drained, then this limit's grain
     view[at] = regrain(drain(state, nowUs), state.grain, this.grain, this.full)
-    // 3. an instant in the future is a repair
-    return state.atUs > nowUs
+    // 3. an instant in the future is a repair, and so is a slower rate, which would outlive its rule
+    return state.atUs > nowUs || state.rate * this.grain < this.rate * state.grain
   }
 
   adopt(units: number, _nowUs: number, view: number[], at: number): void {
@@ -97,15 +98,19 @@ class TokenBucket implements Limit<TokenBucketState> {
     return level <= room ? 0 : ceilDiv(level - room, this.rate)
   }
 
+  /** Rate N/k and burst C/k, at least one unit: k instances together keep the rate exactly. */
   share(instances: number): Limit {
     if (this.limit === 0 || instances === 1) return this
     const burst = Math.max(1, Math.floor(this.capacity / instances))
-    const periodUs = this.periodUs * instances
-    const grain = periodUs / gcd(this.limit, periodUs)
+    const divisor = gcd(this.rate, instances)
+    const grain = this.grain * (instances / divisor)
+    if (grain <= MAX_GRAIN && burst <= Math.floor(MAX_EXACT / grain)) {
+      const rate = this.rate / divisor
+      return new TokenBucket({ limit: this.limit, periodUs: this.periodUs * instances, burst, rate, grain })
+    }
     // Where the exact share leaves the exact range, the next slower rate takes its place.
-    return grain <= MAX_GRAIN && burst <= Math.floor(MAX_EXACT / grain)
-      ? new TokenBucket(reduce(this.limit, periodUs, burst))
-      : new TokenBucket(reduce(1, Math.ceil(periodUs / this.limit), burst))
+    const periodUs = sharePeriodUs(this.periodUs, this.limit, instances)
+    return new TokenBucket(reduce(1, periodUs, Math.min(burst, Math.floor(MAX_EXACT / periodUs))))
   }
 }
 
@@ -141,8 +146,8 @@ export const tokenBucketCodec: Codec<TokenBucketState> = {
       : undefined
   },
 
-  ahead(state, nowUs) {
-    return state.atUs > nowUs
+  ahead(state, nowUs, spanUs) {
+    return state.atUs > nowUs || drainedAfter(state, nowUs) > spanUs
   },
 
   used: unitsUsed,

@@ -38,8 +38,8 @@ algorithms[TOKEN_BUCKET] = {
     end
     -- 2. what has drained, then this limit's grain
     view[at] = regrain(drain(state, now), state[5], limit[3], limit[4] * limit[3])
-    -- 3. an instant in the future is a repair
-    return state[3] > now
+    -- 3. an instant in the future is a repair, and so is a slower rate, which would outlive its rule
+    return state[3] > now or state[4] * limit[3] < limit[2] * state[5]
   end,
 
   adopt = function(limit, units, now, view, at)
@@ -80,7 +80,7 @@ algorithms[TOKEN_BUCKET] = {
   end,
 
   ahead = function(state, now, span)
-    return state[3] > now
+    return state[3] > now or ceil_div(drain(state, now), state[4]) > span
   end,
 
   used = function(state, now)

@@ -37,8 +37,8 @@ export class Batch {
     this.parts += parts.length
     if (ticket.deadlineMs < this.deadlineMs) this.deadlineMs = ticket.deadlineMs
     this.checks += `,${parts.length * 4 + (unit ? 0 : 2) + (peek ? 1 : 0)}`
-    for (const { limit, key, cost } of parts) {
-      this.checks += `,${this.indexOfLimit(limit) * 4096 + this.indexOfKey(key)}`
+    for (const { limit, space, value, cost } of parts) {
+      this.checks += `,${this.indexOfLimit(limit) * 4096 + this.indexOfKey(space + value)}`
       if (!unit) this.checks += `,${cost}`
     }
   }

@@ -1,5 +1,5 @@
 import { DECIDE_LUA, DECIDE_SHA1 } from '../../script/decide.generated.ts'
-import { type Check, type RemoteStore, StoreFault, type StoreReport, type Ticket } from '../../store.ts'
+import { type Check, type Part, type RemoteStore, StoreFault, type StoreReport, type Ticket } from '../../store.ts'
 import { Batch } from './batch.ts'
 import type { Connection, ConnectionEvents } from './connection.ts'
 import { faultOf, isNoScript } from './faults.ts'
@@ -51,9 +51,10 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
     if (this.state === 'ready') this.flushing ??= setImmediate(() => this.flush())
   }
 
-  async reset(keys: readonly string[], deadlineMs: number): Promise<void> {
-    if (keys.length === 0) return
-    await this.within(deadlineMs, () => this.connection.send(['DEL', ...keys.map((key) => this.prefix + key)]))
+  async reset(parts: readonly Part[], deadlineMs: number): Promise<void> {
+    if (parts.length === 0) return
+    const keys = parts.map(({ space, value }) => this.prefix + space + value)
+    await this.within(deadlineMs, () => this.connection.send(['DEL', ...keys]))
   }
 
   async ping(check: Check, deadlineMs: number): Promise<void> {
