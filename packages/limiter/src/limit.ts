@@ -36,7 +36,8 @@ export interface Limit<S extends State = State> {
 
   /**
    * Writes the view of a state as it is at `nowUs` (undefined: unused). Changes nothing else.
-   * @returns true when the state must be repaired: it came from the future
+   * @returns true when the state must be repaired, also by a refusal: it came from the future, or was
+   * written under numbers that would hold its caller for longer than today's
    */
   open(state: S | undefined, nowUs: number, view: number[], at: number): boolean
   /** Writes the view for units that another algorithm had counted, at most exhausted. */
@@ -61,7 +62,7 @@ export interface Codec<S extends State = State> {
   decode(raw: Buffer): S | undefined
   /** Units in use at `nowUs`, rounded up. */
   used(state: S, nowUs: number): number
-  /** Whether the state lies in the future: further ahead than `spanUs` explains, or written later than now. */
+  /** Whether the state must be repaired: written later than now, or in use for longer than `spanUs`. */
   ahead(state: S, nowUs: number, spanUs: number): boolean
   /** How long from `nowUs` the state means anything, in µs; afterwards it reads as unused. */
   lifetimeUs(state: S, nowUs: number): number

@@ -53,7 +53,7 @@ algorithms[TOKEN_BUCKET] = {
       return false
     end
     view[at] = regrain(drain(state, now), state[5], limit[3], limit[4] * limit[3])
-    return state[3] > now
+    return state[3] > now or state[4] * limit[3] < limit[2] * state[5]
   end,
   adopt = function(limit, units, now, view, at)
     view[at] = units >= limit[4] and limit[4] * limit[3] or units * limit[3]
@@ -80,6 +80,12 @@ algorithms[TOKEN_BUCKET] = {
       return { TOKEN_BUCKET, level, at, rate, grain }
     end
     return nil
+  end,
+  span = function(limit)
+    return ceil_div(limit[4] * limit[3], limit[2])
+  end,
+  ahead = function(state, now, span)
+    return state[3] > now or ceil_div(drain(state, now), state[4]) > span
   end,
   used = function(state, now)
     return ceil_div(drain(state, now), state[5])
@@ -111,7 +117,7 @@ algorithms[FIXED_WINDOW] = {
     view[at + 1] = window_end(now, limit[3], limit[4])
   end,
   admits = function(limit, view, at, cost)
-    return limit[2] > 0 and cost <= limit[2] and view[at] <= limit[2] - cost
+    return limit[2] > 0 and (cost == 0 or view[at] <= limit[2] - cost)
   end,
   charge = function(limit, view, at, cost)
     view[at] = view[at] + cost
@@ -127,6 +133,12 @@ algorithms[FIXED_WINDOW] = {
     local _, count, over = struct.unpack('>Bdd', raw)
     if exact(count) and exact(over) then return { FIXED_WINDOW, count, over } end
     return nil
+  end,
+  span = function(limit)
+    return limit[3]
+  end,
+  ahead = function(state, now, span)
+    return state[3] > now + span
   end,
   used = function(state, now)
     return now >= state[3] and 0 or state[2]
@@ -150,7 +162,7 @@ for i = 1, input[2] do
 end
 local stored = redis.call('MGET', unpack(KEYS))
 local states = {}
-local garbage = 0
+local broken = {}
 local function state_of(key)
   local state = states[key]
   if state == nil then
@@ -159,7 +171,7 @@ local function state_of(key)
     if raw then
       local algorithm = algorithms[string.byte(raw)]
       state = algorithm and algorithm.decode(raw) or false
-      if not state then garbage = garbage + 1 end
+      if not state then broken[key] = true end
     end
     states[key] = state
   end
@@ -187,9 +199,15 @@ while next_input <= last do
     local algorithm = algorithms[limit[1]]
     local cost = costs == 2 and input[first + p * stride + 1] or 1
     local state = state_of(key)
+    local ahead
     if state and state[1] ~= limit[1] then
-      algorithm.adopt(limit, algorithms[state[1]].used(state, now), now, reply, view)
-    elseif algorithm.open(limit, state, now, reply, view) and peek == 0 then
+      local other = algorithms[state[1]]
+      algorithm.adopt(limit, other.used(state, now), now, reply, view)
+      ahead = other.ahead(state, now, algorithm.span(limit))
+    else
+      ahead = algorithm.open(limit, state, now, reply, view)
+    end
+    if ahead and peek == 0 and cost > 0 and algorithm.admits(limit, reply, view, 0) then
       states[key] = algorithm.close(limit, reply, view, now)
       dirty[key] = true
     end
@@ -205,7 +223,7 @@ while next_input <= last do
       local limit = limits[(ref - key) / 4096]
       local algorithm = algorithms[limit[1]]
       local cost = costs == 2 and input[first + p * stride + 1] or 1
-      if admitted == 0 then
+      if cost > 0 and admitted == 0 then
         refused[key] = true
       elseif cost > 0 then
         algorithm.charge(limit, reply, at, cost)
@@ -217,8 +235,10 @@ while next_input <= last do
   end
   next_input = first + parts * stride
 end
+local garbage = 0
 for key in pairs(dirty) do
   local state = states[key]
+  if broken[key] then garbage = garbage + 1 end
   local algorithm = algorithms[state[1]]
   local lifetime = ceil_div(algorithm.lifetime(state, now), 1000) + KEEP_MS
   if stored[key] then
@@ -239,4 +259,4 @@ reply[3] = garbage
 return reply
 `
 
-export const DECIDE_TEST_SHA1 = '47bca092f87eae4c845e74fdb1afa18fa0ccd0e1'
+export const DECIDE_TEST_SHA1 = '32aff27f68250b43c7707ea497d1de5bd54f82f5'

@@ -1,0 +1,1 @@
+export { DECIDE_TEST_LUA, DECIDE_TEST_SHA1 } from './decide-test.generated.ts'
