@@ -19,6 +19,7 @@ export const ERROR_CODES = {
   HEADGATE_RULES_REFERENCE: 'The rule file names something that it does not define',
   HEADGATE_RULES_UNSUPPORTED: 'The rule file asks for something that is not supported yet',
   HEADGATE_RULES_ENV: 'An environment variable that the rule file names is not set',
+  HEADGATE_RULES_WARNING: 'The rule file loads, but something in it is probably not meant',
   HEADGATE_RULES_FILE: 'The rule file cannot be read',
   HEADGATE_LISTEN: 'An address cannot be listened on',
   HEADGATE_USAGE: 'A command line is wrong',

@@ -1,0 +1,151 @@
+import type { LimitPlan, RulePlan } from '../matching/plan.ts'
+import type { PathSettings } from '../paths/normalize.ts'
+import type { CompiledRule, CostHeader } from '../rule-file.ts'
+import { durationMs } from '../schema/values.ts'
+import type { Report } from '../source/report.ts'
+import type { Path } from '../source/tree.ts'
+import { type FileValues, listed, type RuleValues } from './context.ts'
+import type { Dimensions } from './dimensions.ts'
+import { compileLimit, defaultName } from './limits.ts'
+import { type CompiledMatch, compileMatch } from './match.ts'
+
+/** All rules of the file, those that are off too, as plans in the order of the file. */
+export function compileRules(
+  values: FileValues,
+  dimensions: Dimensions,
+  paths: PathSettings,
+  report: Report,
+): RulePlan[] {
+  const names = new Map<string, Path>()
+  return listed(values.rules, ['rules']).flatMap(({ value, path }) => {
+    checkRuleName(value.name, path, names, report)
+    return compileRule(value, values.defaults, path, dimensions, paths, report) ?? []
+  })
+}
+
+function checkRuleName(name: string | undefined, path: Path, names: Map<string, Path>, report: Report): void {
+  if (name === undefined) return
+  if (names.has(name)) {
+    report.add(
+      [...path, 'name'],
+      'HEADGATE_RULES_DUPLICATE',
+      `{} is the name of rules[${names.get(name)?.[1]}] too; give them different names`,
+    )
+  } else names.set(name, path)
+}
+
+function compileRule(
+  values: RuleValues,
+  defaults: FileValues['defaults'],
+  path: Path,
+  dimensions: Dimensions,
+  paths: PathSettings,
+  report: Report,
+): RulePlan | undefined {
+  const kind = kindOf(values, path, report)
+  const match = compileMatch(values.match ?? {}, [...path, 'match'], paths, kind === 'deny', report)
+  const limits = compileLimits(values, match, path, dimensions, report)
+  if ((durationMs(values.maxWait ?? '') ?? 0) > 0) {
+    report.add(
+      [...path, 'maxWait'],
+      'HEADGATE_RULES_UNSUPPORTED',
+      '{} is not supported yet; write 0ms, or leave it out',
+    )
+  }
+  const cost = costOf(values, path, report)
+  if (values.name === undefined || kind === undefined) return undefined
+  const mode = values.mode ?? defaults?.mode ?? 'enforce'
+  const rule: CompiledRule = {
+    name: values.name,
+    ...(values.description === undefined ? {} : { description: values.description }),
+    kind,
+    mode: mode === false ? 'off' : mode,
+    onStoreFailure: values.onStoreFailure ?? defaults?.onStoreFailure ?? 'local',
+    headers: values.headers ?? defaults?.headers ?? 'standard',
+    disclose: values.disclose ?? false,
+    cost,
+    match: match.text,
+    limits: limits.map(({ limit }) => limit),
+  }
+  const globalLimits = rule.limits.filter(({ by }) => by.length === 1 && by[0] === 'global').map(({ name }) => name)
+  const { headers, disclose } = rule
+  return { rule, ...match, limits, matched: { name: rule.name, headers, disclose, globalLimits } }
+}
+
+/** What a rule does; undefined where that cannot be told. */
+function kindOf(values: RuleValues, path: Path, report: Report): CompiledRule['kind'] | undefined {
+  const { allow = false, deny = false, limits } = values
+  const refuse = (key: string, message: string) =>
+    report.add([...path, key], 'HEADGATE_RULES_CONFLICT', message, { at: 'key' })
+  if (allow && deny) refuse('allow', 'contradicts deny: true; keep one of the two')
+  if (!allow && !deny) {
+    if (limits !== undefined) return 'limits'
+    if (!report.failedWithin(path))
+      report.add(path, 'HEADGATE_RULES_VALUE', 'does nothing; write limits, allow: true or deny: true')
+    return undefined
+  }
+  const kind = deny ? 'deny' : 'allow'
+  if (limits !== undefined) refuse('limits', `contradicts ${kind}: true; keep one of the two`)
+  for (const key of ['cost', 'onStoreFailure', 'headers', 'disclose'] as const) {
+    if (values[key] !== undefined) refuse(key, `has no meaning with ${kind}: true; leave it out`)
+  }
+  return kind
+}
+
+function compileLimits(
+  values: RuleValues,
+  match: CompiledMatch,
+  path: Path,
+  dimensions: Dimensions,
+  report: Report,
+): LimitPlan[] {
+  const names = new Set<string>()
+  return listed(values.limits, [...path, 'limits']).flatMap(({ value, path: place }) => {
+    const name = value.name ?? defaultName(value)
+    if (names.has(name) && name !== '') {
+      const at = value.name === undefined ? place : [...place, 'name']
+      report.add(
+        at,
+        'HEADGATE_RULES_DUPLICATE',
+        `another limit of this rule is called ${JSON.stringify(name)} too; give this one a name: of its own`,
+      )
+    }
+    names.add(name)
+    checkParameters(value.by, [...place, 'by'], match, dimensions, report)
+    return compileLimit(value, place, dimensions, report) ?? []
+  })
+}
+
+type By = Parameters<typeof defaultName>[0]['by']
+
+/** A path parameter must stand in one of the rule's patterns. */
+function checkParameters(by: By, path: Path, match: CompiledMatch, dimensions: Dimensions, report: Report): void {
+  for (const { value, path: place } of listed(by, path)) {
+    const parameter = dimensions.parameters.get(value)
+    if (parameter === undefined || report.failedWithin([...path.slice(0, 2), 'match', 'path'])) continue
+    const has = match.patterns.some(({ segments }) =>
+      segments.some((each) => each.kind === 'param' && each.name === parameter),
+    )
+    if (!has) {
+      report.add(
+        place,
+        'HEADGATE_RULES_REFERENCE',
+        `{} counts by :${parameter}, which no path of this rule has; write it into match.path`,
+      )
+    }
+  }
+}
+
+function costOf(values: RuleValues, path: Path, report: Report): number | CostHeader {
+  const { cost = 1 } = values
+  if (typeof cost === 'number') return cost
+  const { header = '', min = 1, max = Math.max(min, 1), fromAnyone = false } = cost
+  if (max < min) {
+    report.add(
+      [...path, 'cost', 'max'],
+      'HEADGATE_RULES_CONFLICT',
+      '{} is below min; write a larger one, or a smaller min',
+    )
+  }
+  return { header: header.toLowerCase(), min, max, fromAnyone }
+}

@@ -1,0 +1,123 @@
+import { createHash } from 'node:crypto'
+import { readFile } from 'node:fs/promises'
+import type { FileValues } from './compile/context.ts'
+import { compileFile } from './compile/file.ts'
+import { RuleFileError } from './problem.ts'
+import type { RuleFile } from './rule-file.ts'
+import { fileSchema } from './schema/file.ts'
+import { read } from './schema/read.ts'
+import { parseSource } from './source/document.ts'
+import type { Environment } from './source/expand.ts'
+import { type Located, Report } from './source/report.ts'
+
+export interface LoadOptions {
+  /** What `${X}` is taken from; default `process.env`. */
+  readonly env?: Environment
+}
+
+export interface ParseOptions extends LoadOptions {
+  /** The file's name for messages. */
+  readonly file: string
+}
+
+/** What a loaded file was made of, for a reload. */
+interface Origin {
+  readonly values: FileValues
+  readonly rulesText: string
+  readonly located: Located
+  readonly digest: string
+}
+
+const origins = new WeakMap<RuleFile, Origin>()
+
+/**
+ * Parses, checks and compiles the text of a rule file.
+ * @throws RuleFileError with every problem found, in the order of the file
+ */
+export function parseRules(text: string, { file, env = process.env }: ParseOptions): RuleFile {
+  const { tree, rulesText, report } = parseSource(text, file, env)
+  if (tree === undefined) {
+    if (!report.failed)
+      report.addAt({ line: 1, column: 1 }, 'HEADGATE_RULES_VALUE', '', 'the file is empty; write at least rules: []')
+    throw new RuleFileError(report.sorted())
+  }
+  const values = read(fileSchema, tree, [], report)
+  if (values === undefined) throw new RuleFileError(report.sorted())
+  const compiled = compileFile(values, rulesText, report)
+  origins.set(compiled, { values, rulesText: rulesText(), located: report.source, digest: digest(text) })
+  return compiled
+}
+
+/**
+ * Reads a rule file (UTF-8) and compiles it.
+ * @throws RuleFileError with every problem found; HEADGATE_RULES_FILE where the file cannot be read
+ */
+export async function loadRules(file: string, options: LoadOptions = {}): Promise<RuleFile> {
+  return parseRules(await readText(file), { ...options, file })
+}
+
+/** The text of a file. @throws RuleFileError that says what to do */
+export async function readText(file: string): Promise<string> {
+  let bytes: Buffer
+  try {
+    bytes = await readFile(file)
+  } catch (cause) {
+    throw fileError(file, reasonOf(cause), cause)
+  }
+  const text = bytes.toString('utf8').replace(/^\uFEFF/, '')
+  if (!bytes.equals(Buffer.from(bytes.toString('utf8'), 'utf8')))
+    throw fileError(file, 'is not UTF-8; save it as UTF-8')
+  return text
+}
+
+function reasonOf(cause: unknown): string {
+  const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
+  if (code === 'ENOENT') return 'there is no such file; write one, or name another with -c FILE'
+  if (code === 'EISDIR') return 'is a directory; name a file'
+  if (code === 'EACCES' || code === 'EPERM') return 'may not be read by this user; change its permissions'
+  return `cannot be read (${code || 'unknown error'})`
+}
+
+function fileError(file: string, message: string, cause?: unknown): RuleFileError {
+  const problem = {
+    file,
+    line: 1,
+    column: 1,
+    code: 'HEADGATE_RULES_FILE',
+    path: '',
+    message,
+    severity: 'error',
+  } as const
+  return new RuleFileError([problem], { cause })
+}
+
+export function digest(text: string): string {
+  return createHash('sha256').update(text).digest('hex')
+}
+
+/** The digest of the text that a rule file was made of. */
+export function digestOf(file: RuleFile): string | undefined {
+  return origins.get(file)?.digest
+}
+
+/** The secret under which values are hashed, as a thing to compare. */
+export function keySecretOf(file: RuleFile): string {
+  return origins.get(file)?.values.keySecret ?? ''
+}
+
+/**
+ * A reloaded file with the settings of the one that runs: rules, dimensions, defaults and routes are
+ * of `after`, all others stay as they are until a restart.
+ * @throws RuleFileError where the new rules do not fit the settings that stay
+ */
+export function keepSettings(before: RuleFile, after: RuleFile): RuleFile {
+  const [old, fresh] = [origins.get(before), origins.get(after)]
+  if (!old || !fresh) return after
+  const { rules, dimensions, defaults } = fresh.values
+  const routes = fresh.values.gateway?.routes
+  const gateway = old.values.gateway && { ...old.values.gateway, routes }
+  const values: FileValues = { ...old.values, gateway, rules, dimensions, defaults }
+  const kept = compileFile(values, () => fresh.rulesText, new Report(after.file, fresh.located))
+  origins.set(kept, { ...fresh, values })
+  return kept
+}

@@ -1,0 +1,64 @@
+import { type CheckItem, EncodedKey, HeadgateError } from 'headgate'
+import { closest } from '../suggest.ts'
+import { item, limitFor } from './items.ts'
+import type { LimitPlan, RulePlan } from './plan.ts'
+
+type Values = Readonly<Record<string, string>>
+
+const usage = (message: string) => new HeadgateError('HEADGATE_USAGE', message)
+
+/** The limits of a rule for values that an operator gives. @throws HeadgateError HEADGATE_USAGE */
+export function itemsFor(plan: RulePlan, limit: string | undefined, values: Values): CheckItem[] {
+  const { rule, limits } = plan
+  const chosen = limit === undefined ? limits.filter((each) => isGiven(each, values)) : [limitNamed(plan, limit)]
+  const known = new Set((limit === undefined ? limits : chosen).flatMap(({ by }) => by.map(({ name }) => name)))
+  for (const name of Object.keys(values)) {
+    if (known.has(name)) continue
+    const counted = known.size === 0 ? 'has no limits' : `counts by ${[...known].join(', ')}`
+    throw usage(`rule ${rule.name} ${counted}, not by ${JSON.stringify(name)}`)
+  }
+  if (chosen.length === 0) {
+    const needs = limits.map(({ limit: { name, by } }) => `${name} needs ${by.join(' and ')}`).join('; ')
+    throw usage(
+      needs === ''
+        ? `rule ${rule.name} has no limits`
+        : `no limit of rule ${rule.name} fits the values given: ${needs}`,
+    )
+  }
+  return chosen.flatMap((each) => itemOf(plan, each, values) ?? [])
+}
+
+export function unknownRule(name: string, names: readonly string[]): HeadgateError {
+  const near = closest(name, names)
+  const way = near === undefined ? `the file has ${names.join(', ') || 'none'}` : `did you mean ${near}`
+  return usage(`there is no rule ${JSON.stringify(name)}; ${way}`)
+}
+
+function limitNamed({ rule, limits }: RulePlan, name: string): LimitPlan {
+  const found = limits.find(({ limit }) => limit.name === name)
+  if (found) return found
+  const names = limits.map(({ limit }) => limit.name)
+  const near = closest(name, names)
+  const way = near === undefined ? `it has ${names.join(', ') || 'none'}` : `did you mean ${near}`
+  throw usage(`rule ${rule.name} has no limit ${JSON.stringify(name)}; ${way}`)
+}
+
+/** Whether a limit is meant: all its values are given, and at least one where any is. */
+function isGiven({ by }: LimitPlan, values: Values): boolean {
+  const needed = by.filter(({ name }) => name !== 'global')
+  if (Object.keys(values).length > 0 && needed.length === 0) return false
+  return needed.every(({ name }) => Object.hasOwn(values, name))
+}
+
+function itemOf({ rule }: RulePlan, plan: LimitPlan, values: Values): CheckItem | undefined {
+  const parts = plan.by.map((dimension) => {
+    if (dimension.name === 'global') return ''
+    const value = Object.hasOwn(values, dimension.name) ? values[dimension.name] : undefined
+    if (value === undefined) throw usage(`limit ${rule.name}/${plan.limit.name} needs a value for ${dimension.name}`)
+    return dimension.canonical(value)
+  })
+  const key = plan.by.map((dimension, i) => dimension.encode(parts[i] as string)).join(':')
+  const limit = plan.overrides === undefined ? plan.limit.limit : limitFor(plan, plan.overrides, parts[0] as string)
+  const cost = typeof rule.cost === 'number' ? rule.cost : rule.cost.min
+  return item(plan, rule, limit, new EncodedKey(key), cost)
+}

@@ -1,0 +1,163 @@
+import { z } from 'zod'
+import { flag, integer, oneOrMany, section, text, word } from './notes.ts'
+import { checkField, duration, name, network, prose, rate } from './values.ts'
+
+export const MAX_UNITS = Number.MAX_SAFE_INTEGER
+
+const path = text(
+  {
+    description: 'Path pattern: `:name` is one segment, a final `/*` is the path before it and everything below.',
+    write: 'a path such as /api/login, /users/:id or /api/*',
+    pattern: '^/',
+    examples: ['/api/login', '/users/:id', '/api/*'],
+  },
+  (value) =>
+    value.startsWith('/') ? undefined : '{} is not a path; write one that begins with /, such as /api/login or /api/*',
+)
+
+const METHOD = /^[A-Z][A-Z0-9_-]*$/
+const METHODS = ['GET', 'HEAD', 'POST', 'PUT', 'PATCH', 'DELETE', 'OPTIONS', 'TRACE', 'CONNECT']
+
+const method = text(
+  {
+    description: 'HTTP method in upper case. GET includes HEAD.',
+    write: 'a method in upper case such as GET',
+    pattern: METHOD.source,
+    examples: ['GET', 'POST'],
+  },
+  (value) =>
+    METHOD.test(value)
+      ? undefined
+      : { code: 'HEADGATE_RULES_VALUE', message: '{} is not a method; write it in upper case', options: METHODS },
+)
+
+const HOST =
+  /^(?:\*\.)?(?:[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?(?:\.[a-z0-9_](?:[a-z0-9_-]*[a-z0-9_])?)*|\[[0-9a-f:.]+\])$/i
+
+const host = text(
+  {
+    description: 'Host without a port; `*.example.com` is every name below example.com, not itself.',
+    write: 'a host without a port, such as api.example.com or "*.example.com"',
+    examples: ['api.example.com', '*.example.com'],
+  },
+  (value) =>
+    HOST.test(value)
+      ? undefined
+      : '{} is not a host; write one without a port, such as api.example.com or "*.example.com"',
+)
+
+const headerValue = z.string().meta({ description: "The field's value, exactly; `*` is any." })
+
+const header = z
+  .record(z.string().check(fieldKey), oneOrMany(headerValue))
+  .meta({ description: 'Fields that the request must carry: a value, a list of values, or `*` for any.' })
+
+function fieldKey(context: z.core.ParsePayload<string>): void {
+  const message = checkField(context.value)
+  if (message !== undefined) context.issues.push({ code: 'custom', input: context.value, message })
+}
+
+const conditions = {
+  path: oneOrMany(path).optional().meta({ description: 'One of these path patterns.' }),
+  method: oneOrMany(method).optional().meta({ description: 'One of these methods; absent: all but CORS preflight.' }),
+  host: oneOrMany(host).optional().meta({ description: 'One of these hosts.' }),
+  header: header.optional(),
+  ip: oneOrMany(network('A network such as 10.0.0.0/8; a single address too.'))
+    .optional()
+    .meta({ description: "The caller's address lies in one of these networks." }),
+}
+
+const match = section(
+  {
+    ...conditions,
+    not: section(conditions, 'Matches where not everything in it does.').optional(),
+    otherwise: z.literal(true).optional().meta({ description: 'Matches where no other rule does.' }),
+  },
+  'Which requests: keys are ANDed, a list is ORed. Absent: all requests.',
+  ['descriptor'],
+)
+
+const burst = integer('The most units that can be taken at once; default: the N of the rate.', 1, MAX_UNITS)
+
+const override = z.union([
+  rate('A rate, or unlimited.'),
+  section({ limit: rate('A rate, or unlimited.'), burst: burst.optional() }, 'A rate with a burst of its own.'),
+])
+
+const limit = section(
+  {
+    name: name("The limit's name; default: its `by`, a list joined with +.").optional(),
+    by: oneOrMany(name('What is counted by: global, ip, method, host, route or a dimension.')).meta({
+      description: 'What is counted by; a list is one composite key.',
+    }),
+    limit: rate('So many units a period, such as 800/s; `0/s` refuses all, `unlimited` does not limit.'),
+    burst: burst.optional(),
+    algorithm: word(['token-bucket', 'fixed-window'], 'How many may pass when.', {
+      default: 'token-bucket',
+      later: ['leaky-bucket', 'sliding-window', 'sliding-log', 'concurrency'],
+    }).optional(),
+    align: word(['clock', 'first-hit'], 'Where a fixed window begins.', {
+      default: 'clock',
+      later: ['calendar'],
+    }).optional(),
+    overrides: z
+      .record(z.string().min(1), override)
+      .optional()
+      .meta({ description: 'Other numbers for some values: exact, or a prefix with one final *.' }),
+  },
+  'How many units, counted by what.',
+  ['initial', 'slices', 'strict', 'queue', 'ttl', 'scope', 'timeZone', 'anchorDay'],
+)
+
+const costHeader = section(
+  {
+    header: text({ description: 'The field that holds the cost.', write: "a field's name such as x-cost" }, checkField),
+    min: integer('Least cost; also where the field is absent.', 0, MAX_UNITS, 1).optional(),
+    max: integer('Greatest cost; also where the field is unreadable.', 0, MAX_UNITS, 1).optional(),
+    fromAnyone: flag('Read the field also from peers that are not trusted.', false).optional(),
+  },
+  'A cost that a field of the request says.',
+)
+
+export const modes = z
+  .union([
+    word(['enforce', 'off'], 'off: as if the rule were not there.', { default: 'enforce', later: ['shadow'] }),
+    z.literal(false),
+  ])
+  .meta({ description: 'enforce, or off: as if the rule were not there.', default: 'enforce' })
+
+export const onStoreFailure = word(
+  ['local', 'open', 'closed'],
+  'Without the store: judge by a local share, let pass, or refuse (503).',
+  { default: 'local' },
+)
+
+export const headers = word(['standard', 'legacy', 'both', 'off'], 'Which rate-limit fields answers carry.', {
+  default: 'standard',
+})
+
+export const rule = section(
+  {
+    name: name("The rule's name; it is part of the counters' keys."),
+    description: prose('Why this rule has these numbers.').optional(),
+    match: match.optional(),
+    limits: z.array(limit).min(1).optional().meta({ description: 'All are one check: all are charged or none.' }),
+    allow: flag('Matching requests skip all limits; nothing is charged.', false).optional(),
+    deny: flag('Matching requests are refused with 403; nothing is charged. Beats allow.', false).optional(),
+    cost: z
+      .union([integer('Units a request takes.', 0, MAX_UNITS, 1), costHeader])
+      .optional()
+      .meta({ description: 'Units a request takes, or the field that says so.', default: 1 }),
+    mode: modes.optional(),
+    accuracy: word(['exact'], 'exact: every decision asks the store.', {
+      default: 'exact',
+      later: ['lease'],
+    }).optional(),
+    onStoreFailure: onStoreFailure.optional(),
+    headers: headers.optional(),
+    disclose: flag('Show global limits in answers also where they did not refuse.', false).optional(),
+    maxWait: duration('How long a request may wait in line; only 0ms for now.', '0ms', true).optional(),
+  },
+  'Which requests, and how many of them. Every matching rule applies.',
+  ['candidate', 'afterWait', 'countIf', 'penalty', 'respond', 'schedule', 'learning'],
+)

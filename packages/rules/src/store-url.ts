@@ -1,0 +1,47 @@
+import type { Objection } from './schema/notes.ts'
+
+/** Where counters live. The URL may hold credentials: it is never printed. */
+export type StoreSettings = { readonly kind: 'memory' } | { readonly kind: 'redis'; readonly url: string }
+
+export const STORE_HINT = 'memory, redis://host:6379 or rediss://host:6379'
+
+const LATER = /^(redis|rediss|valkey)\+(sentinel|cluster)s?:/i
+
+/** Says what is wrong with a store's URL, without any part of it. */
+export function checkStore(text: string): Objection | string | undefined {
+  if (text === 'memory') return undefined
+  const later = LATER.exec(text)
+  if (later) {
+    const message = `Redis ${later[2]?.toLowerCase()} is not supported yet; write ${STORE_HINT}`
+    return { code: 'HEADGATE_RULES_UNSUPPORTED', message }
+  }
+  if (!/^rediss?:\/\//i.test(text)) return `is no store that is known; write ${STORE_HINT}`
+  if (!URL.canParse(text)) return `is not a URL; write ${STORE_HINT}, and escape @ : / # ? % in a password (@ is %40)`
+  const url = new URL(text)
+  if (url.hostname === '') return `has no host; write ${STORE_HINT}`
+  if (!/^(\/\d{0,5})?$/.test(url.pathname)) return 'has a path that is no database number; write redis://host:6379/0'
+  if (url.search !== '' || url.hash !== '')
+    return 'has a query or a fragment; write redis://user:password@host:6379/0 and nothing more'
+  if (!decodes(url.username) || !decodes(url.password)) return 'has a broken escape in its credentials; write % as %25'
+  return undefined
+}
+
+export function storeSettings(text: string): StoreSettings {
+  return text === 'memory' ? { kind: 'memory' } : { kind: 'redis', url: text }
+}
+
+/** The store without credentials, for people: `redis://127.0.0.1:6379/1`. */
+export function storeName(store: StoreSettings): string {
+  if (store.kind === 'memory') return 'memory'
+  const url = new URL(store.url)
+  return `${url.protocol}//${url.host}${url.pathname === '/' ? '' : url.pathname}`
+}
+
+function decodes(text: string): boolean {
+  try {
+    decodeURIComponent(text)
+    return true
+  } catch {
+    return false
+  }
+}
