@@ -1,0 +1,53 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { Socket } from 'node:net'
+import { ALLOW, rawAnswer } from './answers.ts'
+import { onClientError } from './client-error.ts'
+import { Connection } from './connection.ts'
+import { Exchange } from './exchange.ts'
+import type { Front } from './front.ts'
+
+/**
+ * How long a client's unused connection is kept: longer than the minute after which common load
+ * balancers give theirs up, so that it is they who close, and no request meets a closed connection.
+ */
+const IDLE_MS = 65_000
+
+/** How long a request's head may take to arrive. */
+const HEAD_MS = 60_000
+
+/**
+ * The server that clients talk to. Node's strict parser refuses what two servers could read in two
+ * ways: lengths given twice, codings other than chunked, folded lines, lines that end in a bare LF.
+ */
+export function frontServer(front: Front, overUnix: boolean): Server {
+  const server = createServer({
+    keepAliveTimeout: IDLE_MS,
+    headersTimeout: HEAD_MS,
+    // An upload may take any time, as long as it does not stop: see RequestBody.
+    requestTimeout: 0,
+    // A missing Host is answered in our own words.
+    requireHostHeader: false,
+    insecureHTTPParser: false,
+  })
+  server.on('connection', (socket) => {
+    // A peer that is gone already has no address any more, and must not pass as one on a unix socket.
+    if (!overUnix && socket.remoteAddress === undefined) socket.destroy()
+    else new Connection(socket, front.trust)
+  })
+  const begin = (req: IncomingMessage, res: ServerResponse): Exchange | undefined => {
+    const connection = Connection.of(req.socket)
+    return connection && !connection.closing ? new Exchange(front, connection, req, res) : undefined
+  }
+  server.on('request', (req, res) => begin(req, res)?.start())
+  // The client waits with its body for our word, which is given when the upstream wants the body.
+  server.on('checkContinue', (req, res) => begin(req, res)?.start())
+  server.on('checkExpectation', (req, res) => begin(req, res)?.refuseExpectation())
+  server.on('connect', (req: IncomingMessage, socket: Socket) => {
+    front.metrics.request('error')
+    Connection.of(socket)?.end(rawAnswer(405, `${req.method} requests are not forwarded.`, [ALLOW]))
+  })
+  server.on('clientError', (error: Error, socket: Socket) => {
+    if (onClientError(error, socket)) front.metrics.request('error')
+  })
+  return server
+}

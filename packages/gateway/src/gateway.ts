@@ -1,0 +1,67 @@
+import type { Server } from 'node:http'
+import type { GatewaySettings, RuleFile } from '@headgate/rules'
+import type { Engine } from 'headgate'
+import { trustSettings } from 'headgate/http'
+import { LiveRoutes } from './forward/live-routes.ts'
+import { drainServer } from './front/draining.ts'
+import type { Front, RequestMetrics } from './front/front.ts'
+import { requestFields } from './front/request-head.ts'
+import { frontServer } from './front/server.ts'
+import { listen } from './listen.ts'
+import type { Logger } from './log.ts'
+
+/** The front: the server for clients and all that a request needs on its way. */
+export class Gateway {
+  readonly #server: Server
+  readonly #settings: GatewaySettings
+  readonly #routes: LiveRoutes
+  readonly #front: Front & { live: Front['live']; draining: boolean }
+
+  constructor(file: RuleFile, settings: GatewaySettings, engine: Engine, metrics: RequestMetrics, log: Logger) {
+    this.#settings = settings
+    this.#routes = new LiveRoutes({
+      upstreamFailed: (upstream, reason) => log.warn({ upstream, reason }, 'upstream fails'),
+      upstreamRecovered: (upstream) => log.info({ upstream }, 'upstream answers again'),
+    })
+    this.#routes.apply(settings.routes)
+    const trust = trustSettings(settings)
+    this.#front = {
+      live: { file, routes: this.#routes },
+      engine,
+      fields: requestFields(trust.field),
+      trust,
+      paths: settings.paths,
+      corsOrigins: settings.cors.origins,
+      metrics,
+      log,
+      draining: false,
+    }
+    this.#server = frontServer(this.#front, settings.listen.kind === 'unix')
+  }
+
+  /** @returns the address that it listens on, as text */
+  listen(): Promise<string> {
+    return listen(this.#server, this.#settings.listen, 'gateway')
+  }
+
+  /** New rules and routes, for requests from now on. */
+  apply(file: RuleFile): void {
+    this.#routes.apply(file.gateway?.routes ?? [])
+    this.#front.live = { file, routes: this.#routes }
+  }
+
+  /** Stops accepting, finishes what is under way within the drain time, and closes everything. */
+  async drain(): Promise<boolean> {
+    this.#front.draining = true
+    const finished = await drainServer(this.#server, this.#settings.drainMs)
+    await this.#routes.destroy()
+    return finished
+  }
+
+  /** Closes everything at once. */
+  async close(): Promise<void> {
+    this.#front.draining = true
+    await drainServer(this.#server, 0)
+    await this.#routes.destroy()
+  }
+}

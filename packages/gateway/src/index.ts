@@ -1,0 +1,3 @@
+export type { Logger } from './log.ts'
+export { type GatewayOptions, type RunningGateway, startGateway } from './start.ts'
+export { createStore } from './store.ts'
