@@ -6,7 +6,8 @@ import { deriveDecision } from './derive.ts'
 import { HeadgateError, InvalidArgumentError, StoreUnavailableError, show } from './errors.ts'
 import { Door } from './failure/door.ts'
 import { Policy } from './failure/policy.ts'
-import { type CheckItem, partOf, partsOf } from './part.ts'
+import { refuseUnknown } from './options.ts'
+import { type CheckItem, partsOf } from './part.ts'
 import type { Check, LocalStore, Part, RemoteStore, Store } from './store.ts'
 import { memoryStore } from './stores/memory.ts'
 
@@ -88,17 +89,20 @@ export class EngineCore implements Engine {
   private readonly store: Store
   private readonly timeoutMs: number
   private readonly door: Door | undefined
+  /** Decides while a remote store is away. */
+  private readonly local = memoryStore()
   private readonly emitter = new EventEmitter()
   private watched = false
   private unwatch: (() => void) | undefined
   private closed = false
 
   constructor(options: EngineOptions) {
+    refuseUnknown(options, ['store', 'timeoutMs', 'instances'], 'createEngine')
     const { store, timeoutMs = DEFAULT_TIMEOUT_MS, instances = 1 } = options
     if (store?.kind !== 'local' && store?.kind !== 'remote') {
       throw new InvalidArgumentError('store', `${show(store)} is not a store; use memoryStore() or redisStore(client)`)
     }
-    if (!(timeoutMs >= 1 && timeoutMs <= MAX_TIMEOUT_MS)) {
+    if (typeof timeoutMs !== 'number' || !(timeoutMs >= 1 && timeoutMs <= MAX_TIMEOUT_MS)) {
       throw new InvalidArgumentError(
         'timeoutMs',
         `${show(timeoutMs)} is not a number of ms from 1 to ${MAX_TIMEOUT_MS}`,
@@ -109,7 +113,7 @@ export class EngineCore implements Engine {
     }
     this.store = store
     this.timeoutMs = timeoutMs
-    this.door = store.kind === 'remote' ? this.openDoor(store, memoryStore(), instances) : undefined
+    this.door = store.kind === 'remote' ? this.openDoor(store, instances) : undefined
   }
 
   get degraded(): boolean {
@@ -117,20 +121,20 @@ export class EngineCore implements Engine {
   }
 
   check(items: readonly CheckItem[], options?: CheckOptions): Promise<Decision> {
-    return this.checked(items, false, options?.signal)
+    return this.checked(items, false, options)
   }
 
   peek(items: readonly CheckItem[], options?: CheckOptions): Promise<Decision> {
-    return this.checked(items, true, options?.signal)
+    return this.checked(items, true, options)
   }
 
   async reset(items: readonly CheckItem[]): Promise<void> {
-    this.refuseClosed()
-    await this.resetParts(items.map(partOf))
+    await this.resetParts(partsOf(items))
   }
 
   /** The same for parts that are known to be valid. */
   async resetParts(parts: readonly Part[]): Promise<void> {
+    if (this.closed) throw closedError()
     if (this.store.kind === 'local') return this.store.reset(parts)
     try {
       await this.store.reset(parts, performance.now() + this.timeoutMs)
@@ -143,10 +147,13 @@ export class EngineCore implements Engine {
     if (!Object.hasOwn(channels, event)) {
       throw new InvalidArgumentError('event', `${show(event)} is none of ${Object.keys(channels).join(', ')}`)
     }
+    if (typeof listener !== 'function')
+      throw new InvalidArgumentError('listener', `${show(listener)} is not a function`)
+    const guarded = (payload: EngineEvents[E]) => guard(listener, payload)
     // An EventEmitter would throw on an 'error' that nobody listens to; these are reports, not failures.
-    this.emitter.on(`on:${event}`, listener)
+    this.emitter.on(`on:${event}`, guarded)
     this.watched = true
-    return () => void this.emitter.off(`on:${event}`, listener)
+    return () => void this.emitter.off(`on:${event}`, guarded)
   }
 
   async close(): Promise<void> {
@@ -154,27 +161,35 @@ export class EngineCore implements Engine {
     this.door?.close()
     this.unwatch?.()
     this.emitter.removeAllListeners()
+    await this.local.close()
   }
 
   /** Judges parts that are known to be valid. */
-  run(parts: readonly Part[], peek: boolean, signal?: AbortSignal): Promise<Decision> {
-    if (this.closed || signal?.aborted) return Promise.reject(this.closed ? closedError() : signal?.reason)
+  run(parts: readonly Part[], peek: boolean, options?: CheckOptions): Promise<Decision> {
     const check: Check = { parts, peek }
-    const decided =
-      this.door === undefined
-        ? Promise.resolve(deriveDecision(check, (this.store as LocalStore).judge(check), 'store', false))
-        : this.door.decide(check, performance.now() + this.timeoutMs, signal)
+    let decided: Promise<Decision>
+    try {
+      const signal = signalOf(options)
+      if (this.closed) throw closedError()
+      if (signal?.aborted) throw signal.reason
+      decided =
+        this.door === undefined
+          ? Promise.resolve(deriveDecision(check, (this.store as LocalStore).judge(check), 'store', false))
+          : this.door.decide(check, performance.now() + this.timeoutMs, signal)
+    } catch (error) {
+      return Promise.reject(error)
+    }
     return this.watched || channels.decision.hasSubscribers ? this.reported(decided, check) : decided
   }
 
-  private checked(items: readonly CheckItem[], peek: boolean, signal?: AbortSignal): Promise<Decision> {
+  private checked(items: readonly CheckItem[], peek: boolean, options?: CheckOptions): Promise<Decision> {
     let parts: Part[]
     try {
       parts = partsOf(items)
     } catch (error) {
       return Promise.reject(error)
     }
-    return this.run(parts, peek, signal)
+    return this.run(parts, peek, options)
   }
 
   private async reported(decided: Promise<Decision>, { parts, peek }: Check): Promise<Decision> {
@@ -188,11 +203,11 @@ export class EngineCore implements Engine {
     this.emitter.emit(`on:${event}`, payload)
   }
 
-  private openDoor(store: RemoteStore, local: LocalStore, instances: number): Door {
+  private openDoor(store: RemoteStore, instances: number): Door {
     this.unwatch = store.watch((message, kind, count) => this.report('error', { message, kind, count }))
     return new Door({
       store,
-      policy: new Policy(local, instances),
+      policy: new Policy(this.local, instances),
       timeoutMs: this.timeoutMs,
       probe: PROBE,
       onDegraded: (fault) => this.report('degraded', { reason: fault.message, kind: fault.kind }),
@@ -200,10 +215,27 @@ export class EngineCore implements Engine {
       onFault: (fault, count) => this.report('error', { message: fault.message, kind: fault.kind, count }),
     })
   }
+}
 
-  private refuseClosed(): void {
-    if (this.closed) throw closedError()
+/** A listener that throws must not change a decision: its error is nobody's but the process's. */
+function guard<P>(listener: (payload: P) => void, payload: P): void {
+  try {
+    listener(payload)
+  } catch (error) {
+    process.nextTick(() => {
+      throw error
+    })
   }
+}
+
+function signalOf(options: CheckOptions | undefined): AbortSignal | undefined {
+  if (options === undefined) return undefined
+  if (typeof options !== 'object' || options === null) {
+    throw new InvalidArgumentError('options', `${show(options)} is not an object; a cost is given as { cost: 5 }`)
+  }
+  const { signal } = options
+  if (signal === undefined || typeof signal?.addEventListener === 'function') return signal
+  throw new InvalidArgumentError('signal', `${show(signal)} is not an AbortSignal`)
 }
 
 function closedError(): HeadgateError {

@@ -3,7 +3,8 @@ import { type CheckOptions, EngineCore, type EngineEvents } from './engine.ts'
 import { HeadgateError, InvalidArgumentError, show } from './errors.ts'
 import { encodeValue, NAME } from './keys/index.ts'
 import type { Limit } from './limit.ts'
-import { costOf } from './part.ts'
+import { refuseUnknown } from './options.ts'
+import { costOf, MAX_PARTS, policyOf } from './part.ts'
 import type { Part, Store } from './store.ts'
 
 export interface LimiterOptions<Names extends string = string> {
@@ -55,7 +56,6 @@ export function createLimiter<Names extends string>(options: LimiterOptions<Name
 }
 
 const OPTIONS = ['name', 'store', 'limit', 'limits', 'onStoreFailure', 'timeoutMs', 'instances', 'accuracy']
-const POLICIES: readonly unknown[] = ['local', 'open', 'closed', 'throw']
 
 interface Named {
   readonly name: string
@@ -74,7 +74,7 @@ class LimiterCore implements Limiter {
   private readonly release: () => void
 
   constructor(options: LimiterOptions) {
-    refuseUnknownOptions(options)
+    refuseUnknown(options, OPTIONS, 'createLimiter')
     const { name, store, onStoreFailure = 'local' } = options
     if (typeof name !== 'string' || !NAME.test(name)) {
       throw new InvalidArgumentError(
@@ -82,11 +82,11 @@ class LimiterCore implements Limiter {
         `${show(name)} is not a letter or digit, then up to 63 of A-Z a-z 0-9 . _ -`,
       )
     }
-    if (!POLICIES.includes(onStoreFailure)) {
-      throw new InvalidArgumentError('onStoreFailure', `${show(onStoreFailure)} is none of ${POLICIES.join(', ')}`)
+    if (options.accuracy !== undefined && options.accuracy !== 'exact') {
+      throw new InvalidArgumentError('accuracy', `${show(options.accuracy)} is not supported yet; there is 'exact'`)
     }
     this.name = name
-    this.onStoreFailure = onStoreFailure
+    this.onStoreFailure = policyOf(onStoreFailure)
     this.single = options.limit !== undefined
     this.limits = limitsOf(options)
     const { timeoutMs, instances } = options
@@ -135,7 +135,7 @@ class LimiterCore implements Limiter {
     } catch (error) {
       return Promise.reject(error)
     }
-    return this.engine.run(parts, peek, options?.signal)
+    return this.engine.run(parts, peek, options)
   }
 
   private parts(keys: Keys, cost: number): Part[] {
@@ -164,29 +164,16 @@ class LimiterCore implements Limiter {
   }
 }
 
-function refuseUnknownOptions(options: LimiterOptions): void {
-  if (typeof options !== 'object' || options === null) {
-    throw new InvalidArgumentError('options', `${show(options)} is not an object with ${OPTIONS.join(', ')}`)
-  }
-  for (const option of Object.keys(options)) {
-    if (!OPTIONS.includes(option)) {
-      throw new InvalidArgumentError(option, `no such option; there are ${OPTIONS.join(', ')}`)
-    }
-  }
-  if (options.accuracy !== undefined && options.accuracy !== 'exact') {
-    throw new InvalidArgumentError('accuracy', `${show(options.accuracy)} is not supported yet; there is 'exact'`)
-  }
-}
-
 function limitsOf({ name, limit, limits }: LimiterOptions): Named[] {
   if ((limit === undefined) === (limits === undefined)) {
     throw new InvalidArgumentError('limits', "give either 'limit' (one) or 'limits' (one or many by name)")
   }
   if (limit !== undefined) return [{ name, rule: undefined, limit: limitOf(limit, 'limit'), space: `${name}:` }]
-  if (typeof limits !== 'object' || limits === null || Object.keys(limits).length === 0) {
-    throw new InvalidArgumentError('limits', `${show(limits)} is not an object with at least one limit`)
+  const count = typeof limits === 'object' && limits !== null ? Object.keys(limits).length : 0
+  if (count < 1 || count > MAX_PARTS) {
+    throw new InvalidArgumentError('limits', `${show(limits)} is not an object with 1 to ${MAX_PARTS} limits by name`)
   }
-  return Object.entries(limits).map(([own, each]) => {
+  return Object.entries(limits as Record<string, Limit>).map(([own, each]) => {
     if (!NAME.test(own))
       throw new InvalidArgumentError(`limits.${own}`, 'names are a letter or digit, then A-Z a-z 0-9 . _ -')
     return { name: own, rule: name, limit: limitOf(each, `limits.${own}`), space: `${name}:${own}:` }

@@ -21,8 +21,15 @@ export interface CheckItem {
   readonly onStoreFailure?: LibraryFailurePolicy | undefined
 }
 
-/** The items of one check, validated. */
+/** The most limits in one check: it keeps a batch to what one call of the script can bear. */
+export const MAX_PARTS = 256
+const POLICIES: readonly unknown[] = ['local', 'open', 'closed', 'throw'] satisfies LibraryFailurePolicy[]
+
+/** The items of one check, validated. @throws InvalidArgumentError */
 export function partsOf(items: readonly CheckItem[]): Part[] {
+  if (!Array.isArray(items) || items.length === 0 || items.length > MAX_PARTS) {
+    throw new InvalidArgumentError('items', `${show(items)} is not a list of 1 to ${MAX_PARTS} limits with their keys`)
+  }
   const parts = items.map(partOf)
   for (let i = 1; i < parts.length; i++) {
     const part = parts[i] as Part
@@ -40,12 +47,18 @@ export function partsOf(items: readonly CheckItem[]): Part[] {
 
 /** One item, validated, with its counter's key. @throws InvalidArgumentError */
 export function partOf(item: CheckItem): Part {
-  const { rule, name, limit, key, cost = 1, onStoreFailure = 'local' } = item
+  if (typeof item !== 'object' || item === null) {
+    throw new InvalidArgumentError('items', `${show(item)} is not an object with name, limit and key`)
+  }
+  const { rule, name, limit, key, cost = 1, group = 'enforced', onStoreFailure = 'local' } = item
   if (limit?.wire === undefined) {
     throw new InvalidArgumentError(
       'limit',
       `${show(limit)} is not a limit; use tokenBucket({ … }), fixedWindow({ … }) …`,
     )
+  }
+  if (group !== 'enforced') {
+    throw new InvalidArgumentError('group', `${show(group)} is not supported yet; there is 'enforced'`)
   }
   return {
     rule,
@@ -54,7 +67,7 @@ export function partOf(item: CheckItem): Part {
     space: spaceOf(rule, name),
     value: keyText(key, rule),
     cost: costOf(cost),
-    onStoreFailure,
+    onStoreFailure: policyOf(onStoreFailure),
   }
 }
 
@@ -62,6 +75,12 @@ export function partOf(item: CheckItem): Part {
 export function costOf(cost: unknown): number {
   if (typeof cost === 'number' && Number.isSafeInteger(cost) && cost >= 0) return cost
   throw new InvalidArgumentError('cost', `${show(cost)} is not an integer from 0 to ${Number.MAX_SAFE_INTEGER}`)
+}
+
+/** @throws InvalidArgumentError */
+export function policyOf(policy: LibraryFailurePolicy): LibraryFailurePolicy {
+  if (POLICIES.includes(policy)) return policy
+  throw new InvalidArgumentError('onStoreFailure', `${show(policy)} is none of ${POLICIES.join(', ')}`)
 }
 
 function keyText(key: unknown, rule: string | undefined): string {
@@ -76,21 +95,23 @@ function keyText(key: unknown, rule: string | undefined): string {
 }
 
 const LIMIT_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}(?:\+[A-Za-z0-9][A-Za-z0-9._-]{0,63})*$/
-/** By rule ('' for none) and name: the spaces of names seen to be right. They come from configuration, so they are few. */
-const spaces = new Map<string, Map<string, string>>()
+/** By rule and name: the spaces of names seen to be right. They come from configuration, so they are few. */
+const spaces = new Map<string | undefined, Map<string, string>>()
 const MAX_SPACES = 10_000
+let spacesKept = 0
 
 /** What begins the keys of a limit. A name cannot hold what separates the parts of a key, so no two limits share one. */
 function spaceOf(rule: string | undefined, name: string): string {
-  const known = spaces.get(rule ?? '')?.get(name)
+  const known = spaces.get(rule)?.get(name)
   if (known !== undefined) return known
   refuseBadName(name, 'name')
   if (rule !== undefined) refuseBadName(rule, 'rule')
+  if (spacesKept++ >= MAX_SPACES) {
+    spaces.clear()
+    spacesKept = 1
+  }
   const space = rule === undefined ? `${name}:` : `${rule}:${name}:`
-  if (spaces.size >= MAX_SPACES) spaces.clear()
-  const names = spaces.get(rule ?? '') ?? new Map<string, string>()
-  if (names.size >= MAX_SPACES) names.clear()
-  spaces.set(rule ?? '', names.set(name, space))
+  spaces.set(rule, (spaces.get(rule) ?? new Map<string, string>()).set(name, space))
   return space
 }
 

@@ -34,15 +34,3 @@ export function periodOf(period: Duration, argument: string): number {
   }
   return us
 }
-
-/** Refuses an option that the algorithm does not have: a misspelt one would silently limit nothing. */
-export function refuseUnknown(options: object, known: readonly string[], algorithm: string): void {
-  if (typeof options !== 'object' || options === null) {
-    throw new InvalidArgumentError(algorithm, `${show(options)} is not an object with ${known.join(', ')}`)
-  }
-  for (const name of Object.keys(options)) {
-    if (!known.includes(name)) {
-      throw new InvalidArgumentError(`${algorithm}.${name}`, `no such option; there are ${known.join(', ')}`)
-    }
-  }
-}

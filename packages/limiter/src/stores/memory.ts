@@ -1,6 +1,7 @@
 import { type Clock, monotonicClock } from '../clock.ts'
-import { InvalidArgumentError } from '../errors.ts'
+import { InvalidArgumentError, show } from '../errors.ts'
 import type { State } from '../limit.ts'
+import { refuseUnknown } from '../options.ts'
 import { judge, type Slot, type Slots } from '../script/judge.ts'
 import type { Check, LocalStore, Part, Verdict } from '../store.ts'
 
@@ -19,10 +20,12 @@ export interface MemoryStore extends LocalStore {
 
 /** Counters in this process's memory: exact, for one process. It keeps no process alive. */
 export function memoryStore(options: MemoryStoreOptions = {}): MemoryStore {
+  refuseUnknown(options, ['maxKeys', 'clock'], 'memoryStore')
   const { maxKeys = 1_000_000, clock = monotonicClock() } = options
   if (!Number.isSafeInteger(maxKeys) || maxKeys < 1) {
-    throw new InvalidArgumentError('maxKeys', `${maxKeys} is not an integer from 1`)
+    throw new InvalidArgumentError('maxKeys', `${show(maxKeys)} is not an integer from 1`)
   }
+  if (typeof clock !== 'function') throw new InvalidArgumentError('clock', `${show(clock)} is not a function`)
   return new Memory(maxKeys, clock)
 }
 
@@ -64,6 +67,10 @@ class Memory implements MemoryStore, Slots {
 
   judge(check: Check): Verdict {
     const nowUs = this.clock()
+    // NaN would pass every comparison the wrong way: no limit at all.
+    if (!Number.isSafeInteger(nowUs) || nowUs < 0) {
+      throw new InvalidArgumentError('clock', `it gave ${show(nowUs)}, which is not an integer of µs since 1970`)
+    }
     return { allowed: judge(check, this, nowUs, this.view), nowUs, view: this.view, at: 0 }
   }
 

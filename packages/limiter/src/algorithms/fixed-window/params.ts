@@ -1,6 +1,7 @@
 import type { Duration } from '../../duration.ts'
 import { InvalidArgumentError, show } from '../../errors.ts'
-import { periodOf, refuseUnknown, unitsOf } from '../params.ts'
+import { refuseUnknown } from '../../options.ts'
+import { periodOf, unitsOf } from '../params.ts'
 
 export interface FixedWindowOptions {
   /** Units a window, integer ≥ 0; 0 refuses all. */

@@ -1,7 +1,8 @@
 import type { Duration } from '../../duration.ts'
 import { InvalidArgumentError } from '../../errors.ts'
+import { refuseUnknown } from '../../options.ts'
 import { gcd, MAX_EXACT } from '../exact.ts'
-import { periodOf, refuseUnknown, unitsOf } from '../params.ts'
+import { periodOf, unitsOf } from '../params.ts'
 
 export interface TokenBucketOptions {
   /** Units a period, integer ≥ 0; 0 refuses all. */
