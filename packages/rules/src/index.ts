@@ -25,3 +25,4 @@ export type {
 export { jsonSchema } from './schema/json-schema.ts'
 export type { Environment } from './source/expand.ts'
 export type { StoreSettings } from './store-url.ts'
+export { type RuleWatcher, type WatchOptions, watchRules } from './watch.ts'
