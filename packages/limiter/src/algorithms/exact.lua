@@ -2,10 +2,9 @@
 
 local MAX_EXACT = 9007199254740991
 
--- ceil(a / b) for integers a >= 0, b >= 1.
+-- ceil(a / b) for integers 0 <= a, 1 <= b below 2^53.
 local function ceil_div(a, b)
-  local rest = a % b
-  return (a - rest) / b + (rest > 0 and 1 or 0)
+  return math.ceil(a / b)
 end
 
 -- ceil(a * b / c) for integers 0 <= a < c <= 2^51 and 0 <= b <= 2^51.

@@ -6,10 +6,12 @@
 /** The largest integer that a level, an instant or a count may reach. */
 export const MAX_EXACT = Number.MAX_SAFE_INTEGER
 
-/** ⌈a / b⌉ for integers a ≥ 0, b ≥ 1; a plain division may round up to the next integer. */
+/**
+ * ⌈a / b⌉ for integers 0 ≤ a, 1 ≤ b below 2^53. The rounded quotient never lands on a wrong integer:
+ * next to a quotient k the doubles lie closer than 1/b, since k · b is below 2^53.
+ */
 export function ceilDiv(a: number, b: number): number {
-  const rest = a % b
-  return (a - rest) / b + (rest > 0 ? 1 : 0)
+  return Math.ceil(a / b)
 }
 
 /**

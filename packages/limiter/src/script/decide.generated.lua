@@ -1,7 +1,6 @@
 local MAX_EXACT = 9007199254740991
 local function ceil_div(a, b)
-  local rest = a % b
-  return (a - rest) / b + (rest > 0 and 1 or 0)
+  return math.ceil(a / b)
 end
 local function mul_div_ceil(a, b, c)
   local bit = 1

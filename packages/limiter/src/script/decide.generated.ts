@@ -3,8 +3,7 @@
 /** The script that Redis runs. */
 export const DECIDE_LUA = `local MAX_EXACT = 9007199254740991
 local function ceil_div(a, b)
-  local rest = a % b
-  return (a - rest) / b + (rest > 0 and 1 or 0)
+  return math.ceil(a / b)
 end
 local function mul_div_ceil(a, b, c)
   local bit = 1
@@ -260,4 +259,4 @@ reply[3] = garbage
 return reply
 `
 
-export const DECIDE_SHA1 = '00d6e140f9b9b0fd97aa552245319f36769189f8'
+export const DECIDE_SHA1 = 'bb21e748bc9e2448424cee55dac8483b247e06cc'

@@ -3,8 +3,7 @@
 /** The same script on a clock that comes with each call (ARGV[2], µs), for tests only. */
 export const DECIDE_TEST_LUA = `local MAX_EXACT = 9007199254740991
 local function ceil_div(a, b)
-  local rest = a % b
-  return (a - rest) / b + (rest > 0 and 1 or 0)
+  return math.ceil(a / b)
 end
 local function mul_div_ceil(a, b, c)
   local bit = 1
@@ -259,4 +258,4 @@ reply[3] = garbage
 return reply
 `
 
-export const DECIDE_TEST_SHA1 = '32aff27f68250b43c7707ea497d1de5bd54f82f5'
+export const DECIDE_TEST_SHA1 = '33d885ae48bcb70305b453af875a7a4c726508c5'
