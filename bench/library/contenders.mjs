@@ -1,0 +1,82 @@
+// Who is measured. Each gives `check`, as its users call it, and `ok`: whether an answer was an
+// admission by the store, since nothing here is ever refused and nothing may be answered from elsewhere.
+// README.md says why each option is as it is.
+import { createLimiter, memoryStore, tokenBucket } from 'headgate'
+import { redisStore } from 'headgate/redis'
+import { Redis } from 'ioredis'
+import { RedisStore } from 'rate-limit-redis'
+import { RateLimiterMemory, RateLimiterRedis, RateLimiterUnion } from 'rate-limiter-flexible'
+
+const DAY = 86_400
+/** Headgate's keys are `rate_limit:bench:KEY`; the peers get the same names. */
+const PREFIX = 'rate_limit'
+const NAME = 'bench'
+
+async function connect(port, options) {
+  const client = new Redis({ host: '127.0.0.1', port, enableOfflineQueue: false, lazyConnect: true, ...options })
+  await client.connect()
+  return client
+}
+
+const bucket = ({ limit }) => tokenBucket({ limit, period: '1d' })
+const points = ({ limit }, keyPrefix) => ({ points: limit, duration: DAY, keyPrefix })
+const headgateOk = (decision) => decision.allowed && decision.source === 'store' && !decision.degraded
+const flexibleOk = (res) => res.remainingPoints > 0
+
+async function headgateStore({ port }) {
+  const client = await connect(port)
+  // The store makes a connection of its own; the first check waits for it.
+  return { client, store: redisStore(client, { prefix: PREFIX }) }
+}
+
+async function flexible(spec, options) {
+  const storeClient = await connect(spec.port, options)
+  const limiter = new RateLimiterRedis({ storeClient, ...points(spec, `${PREFIX}:${NAME}`) })
+  return { check: (key) => limiter.consume(key), ok: flexibleOk }
+}
+
+async function flexibleUnion(spec, options) {
+  const storeClient = await connect(spec.port, options)
+  const prefixes = ['global', 'ip', 'user'].map((name) => `${PREFIX}:${NAME}:${name}`)
+  const limiters = prefixes.map((prefix) => new RateLimiterRedis({ storeClient, ...points(spec, prefix) }))
+  const limiter = new RateLimiterUnion(...limiters)
+  return { check: (key) => limiter.consume(key), ok: (res) => prefixes.every((prefix) => flexibleOk(res[prefix])) }
+}
+
+async function rateLimitRedis({ port, limit }, options) {
+  const client = await connect(port, options)
+  const store = new RedisStore({ sendCommand: (...args) => client.call(...args), prefix: `${PREFIX}:${NAME}:` })
+  await store.init({ windowMs: DAY * 1000 })
+  return { check: (key) => store.increment(key), ok: (info) => info.totalHits <= limit }
+}
+
+const autoPipelining = { enableAutoPipelining: true }
+
+/** Name → what makes it, from the port of Redis and the limit a day (one that is never reached). */
+export const contenders = {
+  async headgate(spec) {
+    const { client, store } = await headgateStore(spec)
+    const limiter = createLimiter({ name: NAME, store, limit: bucket(spec) })
+    return { check: (key) => limiter.check(key), ok: headgateOk, client }
+  },
+  async 'headgate, three limits'(spec) {
+    const { store } = await headgateStore(spec)
+    const limits = { global: bucket(spec), ip: bucket(spec), user: bucket(spec) }
+    const limiter = createLimiter({ name: NAME, store, limits })
+    return { check: (key) => limiter.check({ global: key, ip: key, user: key }), ok: headgateOk }
+  },
+  async 'headgate, memory'(spec) {
+    const limiter = createLimiter({ name: NAME, store: memoryStore(), limit: bucket(spec) })
+    return { check: (key) => limiter.check(key), ok: headgateOk }
+  },
+  'rate-limiter-flexible': (spec) => flexible(spec),
+  'rate-limiter-flexible, pipelining': (spec) => flexible(spec, autoPipelining),
+  RateLimiterUnion: (spec) => flexibleUnion(spec),
+  'RateLimiterUnion, pipelining': (spec) => flexibleUnion(spec, autoPipelining),
+  async RateLimiterMemory(spec) {
+    const limiter = new RateLimiterMemory(points(spec, `${PREFIX}:${NAME}`))
+    return { check: (key) => limiter.consume(key), ok: flexibleOk }
+  },
+  'rate-limit-redis': (spec) => rateLimitRedis(spec),
+  'rate-limit-redis, pipelining': (spec) => rateLimitRedis(spec, autoPipelining),
+}

@@ -1,0 +1,74 @@
+// Runs the tables. `npm run bench` at the root installs and builds first; see README.md.
+import { loadavg } from 'node:os'
+import { join } from 'node:path'
+import { parseArgs } from 'node:util'
+import { table } from './common/lines.mjs'
+import { startRedis } from './common/redis.mjs'
+import { folder, writeResults } from './common/results.mjs'
+import * as gateway from './gateway/rows.mjs'
+import * as library from './library/rows.mjs'
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: { quick: { type: 'boolean', default: false }, prof: { type: 'string' } },
+})
+const tables = { library, gateway }
+const bench = {
+  quick: values.quick,
+  rounds: values.quick ? 2 : 7,
+  warmMs: values.quick ? 300 : 700,
+  measureMs: values.quick ? 500 : 2000,
+  loadBefore: loadavg()[0],
+  progress: (text) => process.stderr.write(process.stderr.isTTY ? `\x1b[2K\r${text}` : `${text}\n`),
+}
+
+const work = values.prof === undefined ? runs(positionals) : [() => profile(values.prof)]
+const busy = bench.loadBefore > 0.5
+if (busy)
+  bench.progress(
+    `Something else is running (load ${bench.loadBefore.toFixed(1)}): these numbers will not be worth much.`,
+  )
+bench.redis = await startRedis()
+try {
+  for (const each of work) await each()
+} finally {
+  await bench.redis.stop()
+}
+
+/** What the command names: whole tables, or rows of one; nothing: all tables. */
+function runs(named) {
+  const whole = named.length > 0 ? named : Object.keys(tables)
+  return whole.map((name) => {
+    if (name in tables) return () => run(name, name, tables[name].rows)
+    const owner = Object.keys(tables).find((each) => name in tables[each].rows)
+    if (owner) return () => run(`${owner}: ${name}`, `part-${name}`, { [name]: tables[owner].rows[name] })
+    const all = Object.entries(tables).flatMap(([each, { rows }]) => [each, ...Object.keys(rows)])
+    return fail(`There is no table or row '${name}'; there are ${[...new Set(all)].join(', ')}.`)
+  })
+}
+
+async function run(title, file, rows) {
+  const results = {}
+  for (const [name, row] of Object.entries(rows)) results[name] = await row(bench)
+  const lines = Object.values(results).flatMap((result) => result.lines)
+  const written = writeResults(file, bench, results)
+  bench.progress('')
+  console.log(`\n## ${title}\n\n${table(lines)}\n\nRuns: ${written}`)
+}
+
+async function profile(name) {
+  const owner = Object.values(tables).find(({ names }) => names.includes(name))
+  if (!owner) {
+    const all = Object.values(tables).flatMap(({ names }) => names)
+    fail(`There is no contender '${name}'; there are: ${all.map((each) => `'${each}'`).join(', ')}.`)
+  }
+  const folderOf = join(folder, 'profiles')
+  const file = `${name.replaceAll(/\W+/g, '-')}.cpuprofile`
+  const said = await owner.profile(bench, name, ['--cpu-prof', `--cpu-prof-dir=${folderOf}`, `--cpu-prof-name=${file}`])
+  console.log(`${name}: ${said}\nProfile: ${join(folderOf, file)}`)
+}
+
+function fail(message) {
+  console.error(message)
+  process.exit(2)
+}
