@@ -50,18 +50,20 @@ export class Gateway {
     this.#front.live = { file, routes: this.#routes }
   }
 
-  /** Stops accepting, finishes what is under way within the drain time, and closes everything. */
-  async drain(): Promise<boolean> {
+  /**
+   * Stops accepting, finishes what is under way, and closes everything; what is not finished after
+   * `drainMs` is cut.
+   * @returns whether everything finished by itself
+   */
+  async drain(drainMs: number): Promise<boolean> {
     this.#front.draining = true
-    const finished = await drainServer(this.#server, this.#settings.drainMs)
+    const finished = await drainServer(this.#server, drainMs)
     await this.#routes.destroy()
     return finished
   }
 
-  /** Closes everything at once. */
-  async close(): Promise<void> {
-    this.#front.draining = true
-    await drainServer(this.#server, 0)
-    await this.#routes.destroy()
+  /** Cuts what a drain still waits for. */
+  cut(): void {
+    this.#server.closeAllConnections()
   }
 }

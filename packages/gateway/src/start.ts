@@ -1,6 +1,7 @@
 import { createRequire } from 'node:module'
 import type { RuleFile } from '@headgate/rules'
-import { createEngine, type Engine, HeadgateError } from 'headgate'
+import { createEngine, type Engine, HeadgateError, type Store } from 'headgate'
+import { type RunningAdmin, startAdmin } from './admin/index.ts'
 import { Gateway } from './gateway.ts'
 import { defaultLogger, type Logger } from './log.ts'
 import { Metrics } from './metrics/index.ts'
@@ -51,31 +52,80 @@ export async function startGateway(file: RuleFile, options: GatewayOptions = {})
   metrics.apply(file)
   logTransitions(engine, file.storeName, log)
   const gateway = new Gateway(file, settings, engine, metrics, log)
-  const closeStore = async (): Promise<void> => {
+  const running = new Running({ gateway, engine, store, metrics, log, drainMs: settings.drainMs })
+  try {
+    await running.listen(file)
+  } catch (error) {
+    await running.close()
+    throw error
+  }
+  log.info({ address: running.address, admin: running.adminAddress, store: file.storeName }, 'gateway listens')
+  return running
+}
+
+interface Parts {
+  readonly gateway: Gateway
+  readonly engine: Engine
+  readonly store: Store
+  readonly metrics: Metrics
+  readonly log: Logger
+  readonly drainMs: number
+}
+
+class Running implements RunningGateway {
+  address = ''
+  declare adminAddress?: string
+  readonly #parts: Parts
+  #admin: RunningAdmin | undefined
+  #ready = false
+  #ended: Promise<void> | undefined
+
+  constructor(parts: Parts) {
+    this.#parts = parts
+  }
+
+  async listen({ admin }: RuleFile): Promise<void> {
+    const { gateway, engine, metrics, log } = this.#parts
+    if (admin) {
+      const ready = () => ({ ready: this.#ready, degraded: engine.degraded, draining: this.#ended !== undefined })
+      this.#admin = await startAdmin(admin, { metrics, ready }, log)
+      this.adminAddress = this.#admin.address
+    }
+    this.address = await gateway.listen()
+    this.#ready = true
+  }
+
+  apply(file: RuleFile): void {
+    const { gateway, metrics, log } = this.#parts
+    gateway.apply(file)
+    metrics.reload('success')
+    metrics.apply(file)
+    log.info({ rules: file.version }, 'rules are in force')
+  }
+
+  reloadFailed(): void {
+    this.#parts.metrics.reload('failure')
+  }
+
+  drain(): Promise<void> {
+    this.#ended ??= this.#end(this.#parts.drainMs)
+    return this.#ended
+  }
+
+  async close(): Promise<void> {
+    const before = this.#ended
+    this.#ended ??= this.#end(0)
+    if (before) this.#parts.gateway.cut()
+    await this.#ended
+  }
+
+  async #end(drainMs: number): Promise<void> {
+    const { gateway, engine, store, log } = this.#parts
+    const finished = await gateway.drain(drainMs)
+    if (!finished && drainMs > 0) log.warn({ drainMs }, 'requests were cut at the end of the drain')
+    await this.#admin?.close()
     await engine.close()
     await store.close()
-  }
-  const address = await gateway.listen().catch(async (error: unknown) => {
-    await closeStore()
-    throw error
-  })
-  log.info({ address, store: file.storeName, rules: file.version }, 'gateway listens')
-  return {
-    address,
-    apply: (next) => {
-      gateway.apply(next)
-      metrics.reload('success')
-      metrics.apply(next)
-    },
-    reloadFailed: () => metrics.reload('failure'),
-    drain: async () => {
-      if (!(await gateway.drain())) log.warn({ drainMs: settings.drainMs }, 'requests were cut at the end of the drain')
-      await closeStore()
-    },
-    close: async () => {
-      await gateway.close()
-      await closeStore()
-    },
   }
 }
 

@@ -105,13 +105,6 @@ export class Forwarding implements Dispatcher.DispatchHandler {
     this.#abort?.(new Error('the client closed the connection'))
   }
 
-  /** The client can take more again. */
-  drained(): void {
-    if (this.#over) return
-    this.#carried.req.socket.setTimeout(0)
-    this.#resume?.()
-  }
-
   onConnect(abort: (reason?: Error) => void): void {
     if (this.#over) {
       abort()
@@ -147,9 +140,11 @@ export class Forwarding implements Dispatcher.DispatchHandler {
       return true
     }
     this.#flushed = true
-    if (this.#carried.res.write(chunk)) return true
+    const { res, req } = this.#carried
+    if (res.write(chunk)) return true
+    res.once('drain', () => this.#drained())
     // From here on it is the client that is waited for, as long as it reads at all.
-    this.#carried.req.socket.setTimeout(this.#route.timeoutMs)
+    req.socket.setTimeout(this.#route.timeoutMs)
     return false
   }
 
@@ -172,6 +167,13 @@ export class Forwarding implements Dispatcher.DispatchHandler {
     if (this.#over) return
     if (this.#answering) this.#cut()
     else if (!this.#again(error, client)) this.#fail(error)
+  }
+
+  /** The client can take more again. */
+  #drained(): void {
+    if (this.#over) return
+    this.#carried.req.socket.setTimeout(0)
+    this.#resume?.()
   }
 
   #dispatch(client: UpstreamClient): void {

@@ -224,6 +224,12 @@ export class Exchange implements RuleRequest, Carried, OpenRequest {
 
   #answer(outcome: RequestOutcome, status: number, body: string, ours: readonly Field[]): void {
     this.#count(outcome)
+    // What came together with the head is being parsed: with a body that is there, the connection stays.
+    if (this.#head.hasBody && !this.req.complete) setImmediate(() => this.#send(status, body, ours))
+    else this.#send(status, body, ours)
+  }
+
+  #send(status: number, body: string, ours: readonly Field[]): void {
     const { req, res } = this
     if (this.#gone) return
     const unread = this.#head.hasBody && !req.complete

@@ -17,6 +17,7 @@ export interface TestSetup {
   /** Further settings of the route. */
   route?: object
   store?: string
+  timeout?: string
 }
 
 export interface LoggedLine {
@@ -64,6 +65,7 @@ export function testFile(setup: TestSetup): RuleFile {
   const only = upstreams.length > 0 ? [{ path: '/*', upstream: upstreams, ...route }] : []
   const document = {
     store,
+    ...(setup.timeout ? { timeout: setup.timeout } : {}),
     gateway: { listen: '127.0.0.1:0', routes: setup.routes ?? only, ...gateway },
     ...(dimensions ? { dimensions } : {}),
     rules: rules.map((rule) => ({ description: 'for a test', ...rule })),

@@ -15,14 +15,16 @@ export interface RawAnswer {
 /** A bare socket to the gateway: nothing between a test and the wire makes its bytes any nicer. */
 export class RawConnection {
   readonly socket: Socket
-  #received = Buffer.alloc(0)
+  readonly #pieces: Buffer[] = []
+  #length = 0
   #closed = false
   #wake = (): void => {}
 
   private constructor(socket: Socket) {
     this.socket = socket
     socket.on('data', (chunk: Buffer) => {
-      this.#received = Buffer.concat([this.#received, chunk])
+      this.#pieces.push(chunk)
+      this.#length += chunk.length
       this.#wake()
     })
     socket.on('error', () => {})
@@ -46,7 +48,7 @@ export class RawConnection {
   }
 
   get bytesReceived(): number {
-    return this.#received.length
+    return this.#length
   }
 
   write(data: string | Buffer): void {
@@ -56,8 +58,9 @@ export class RawConnection {
   /** The next whole answer; 1xx answers too. `head`: it answers a HEAD request. */
   async answer({ head = false } = {}): Promise<RawAnswer> {
     const end = await this.#until(() => this.#received.indexOf('\r\n\r\n'))
-    const [statusLine = '', ...lines] = this.#received.subarray(0, end).toString('latin1').split('\r\n')
-    this.#received = this.#received.subarray(end + 4)
+    const [statusLine = '', ...lines] = this.#take(end + 4)
+      .toString('latin1', 0, end)
+      .split('\r\n')
     const status = Number(statusLine.split(' ')[1])
     const fields = lines.map((line) => {
       const colon = line.indexOf(':')
@@ -93,7 +96,7 @@ export class RawConnection {
     const length = field('content-length')
     if (length === undefined) {
       await this.#until(() => (this.#closed ? 0 : -1))
-      return this.#take(this.#received.length)
+      return this.#take(this.#length)
     }
     return this.#bytes(Number(length))
   }
@@ -109,14 +112,21 @@ export class RawConnection {
   }
 
   async #bytes(count: number): Promise<Buffer> {
-    await this.#until(() => (this.#received.length >= count ? 0 : -1))
+    await this.#until(() => (this.#length >= count ? 0 : -1))
     return this.#take(count)
   }
 
   #take(count: number): Buffer {
-    const taken = this.#received.subarray(0, count)
-    this.#received = this.#received.subarray(count)
-    return taken
+    const all = this.#received
+    this.#pieces[0] = all.subarray(count)
+    this.#length -= count
+    return all.subarray(0, count)
+  }
+
+  /** Put together only when it is looked at. */
+  get #received(): Buffer {
+    if (this.#pieces.length !== 1) this.#pieces.splice(0, this.#pieces.length, Buffer.concat(this.#pieces))
+    return this.#pieces[0] as Buffer
   }
 
   /** Waits until the test gives 0 or more. */
@@ -125,7 +135,7 @@ export class RawConnection {
       const found = test()
       if (found >= 0) return found
       if (this.#closed)
-        throw new Error(`the connection closed; unread: ${JSON.stringify(this.#received.toString('latin1'))}`)
+        throw new Error(`the connection closed; unread: ${JSON.stringify(this.#received.toString('latin1', 0, 300))}`)
       await new Promise<void>((resolve) => {
         this.#wake = resolve
       })
