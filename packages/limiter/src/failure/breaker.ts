@@ -1,3 +1,5 @@
+import type { StoreFault } from '../store.ts'
+
 export interface BreakerOptions {
   /** Consecutive failures that open it. */
   threshold: number
@@ -7,7 +9,7 @@ export interface BreakerOptions {
   lastProbeMs: number
   /** Asks the store whether it answers; rejects when it does not. */
   probe(): Promise<void>
-  onOpen(reason: unknown): void
+  onOpen(reason: StoreFault): void
   onClose(awayMs: number): void
 }
 
@@ -16,10 +18,11 @@ export interface BreakerOptions {
  * a time finds out whether it is back.
  */
 export class Breaker {
-  open = false
+  /** Why it is open; undefined while it is not. */
+  reason: StoreFault | undefined
   private readonly options: BreakerOptions
   private failures = 0
-  private lastReason: unknown
+  private lastFault: StoreFault | undefined
   private openedAtMs = 0
   private delayMs = 0
   private timer: NodeJS.Timeout | undefined
@@ -34,28 +37,28 @@ export class Breaker {
   }
 
   /**
-   * @param reason the same object for all that failed together: it counts once
+   * @param fault the same object for all that failed together: it counts once
    * @param decisive no further failure is needed to know that the store is away
    */
-  failure(reason: unknown, decisive: boolean): void {
-    if (this.open || this.closed || reason === this.lastReason) return
-    this.lastReason = reason
+  failure(fault: StoreFault, decisive: boolean): void {
+    if (this.reason !== undefined || this.closed || fault === this.lastFault) return
+    this.lastFault = fault
     this.failures += 1
     if (this.failures < this.options.threshold && !decisive) return
-    this.open = true
+    this.reason = fault
     this.openedAtMs = performance.now()
     this.delayMs = this.options.firstProbeMs
-    this.options.onOpen(reason)
     this.schedule()
+    this.options.onOpen(fault)
   }
 
+  /** No probe begins any more. */
   close(): void {
     this.closed = true
     clearTimeout(this.timer)
   }
 
   private schedule(): void {
-    if (this.closed) return
     this.timer = setTimeout(() => void this.tryAgain(), this.delayMs).unref()
   }
 
@@ -64,13 +67,13 @@ export class Breaker {
       await this.options.probe()
     } catch {
       this.delayMs = Math.min(this.delayMs * 2, this.options.lastProbeMs)
-      this.schedule()
+      if (!this.closed) this.schedule()
       return
     }
     if (this.closed) return
-    this.open = false
+    this.reason = undefined
+    this.lastFault = undefined
     this.failures = 0
-    this.lastReason = undefined
     this.options.onClose(performance.now() - this.openedAtMs)
   }
 }

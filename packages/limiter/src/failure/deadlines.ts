@@ -42,9 +42,11 @@ export class Deadlines<D extends Due> {
     due.next = undefined
   }
 
-  close(): void {
+  /** Ends the timer. @returns what still waits */
+  close(): D[] {
     clearTimeout(this.timer)
     this.timer = undefined
+    return this.takeUntil(Number.POSITIVE_INFINITY)
   }
 
   /** The timer keeps no process alive: whoever waits for a store holds a socket that does. */
@@ -64,11 +66,16 @@ export class Deadlines<D extends Due> {
   }
 
   private sweep(nowMs: number, late: boolean): void {
+    const due = this.takeUntil(nowMs)
+    if (due.length > 0) this.expire(due, late)
+  }
+
+  private takeUntil(ms: number): D[] {
     const due: D[] = []
-    while (this.first !== undefined && this.first.deadlineMs <= nowMs) {
+    while (this.first !== undefined && this.first.deadlineMs <= ms) {
       due.push(this.first)
       this.remove(this.first)
     }
-    if (due.length > 0) this.expire(due, late)
+    return due
   }
 }

@@ -1,9 +1,10 @@
 import type { Decision } from '../decision.ts'
 import { deriveDecision } from '../derive.ts'
-import { type Check, type RemoteStore, StoreFault, type Ticket } from '../store.ts'
+import { type Check, type RemoteStore, type StoreErrorKind, StoreFault, type Ticket } from '../store.ts'
 import { Breaker } from './breaker.ts'
 import { Deadlines, type Due } from './deadlines.ts'
 import type { Policy } from './policy.ts'
+import { Reports } from './reports.ts'
 
 export interface DoorOptions {
   store: RemoteStore
@@ -13,12 +14,14 @@ export interface DoorOptions {
   probe: Check
   onDegraded(fault: StoreFault): void
   onRecovered(awayMs: number): void
-  /** Once for each thing that went wrong, however many decisions it touched. */
+  /** At most once a second for each kind of fault; `decisions`: how many it touched. */
   onFault(fault: StoreFault, decisions: number): void
 }
 
 /** Consecutive failures after which nobody waits for the store any more. */
 const THRESHOLD = 5
+/** Faults after which it would be idle to wait for more: the server is not there, or not for us. */
+const DECISIVE: ReadonlySet<StoreErrorKind> = new Set(['connection', 'auth', 'permission', 'loading', 'readonly'])
 const FIRST_PROBE_MS = 50
 const LAST_PROBE_MS = 500
 
@@ -30,24 +33,24 @@ export class Door {
   private readonly options: DoorOptions
   private readonly deadlines = new Deadlines<Pending>((due, late) => this.expire(due, late))
   private readonly breaker: Breaker
-  private closed = false
-  private lastFault: StoreFault | undefined
+  private readonly reports: Reports
 
   constructor(options: DoorOptions) {
     this.options = options
+    this.reports = new Reports(options.onFault)
     const { store, timeoutMs, probe } = options
     this.breaker = new Breaker({
       threshold: THRESHOLD,
       firstProbeMs: FIRST_PROBE_MS,
       lastProbeMs: LAST_PROBE_MS,
       probe: () => store.ping(probe, performance.now() + timeoutMs),
-      onOpen: (fault) => options.onDegraded(fault as StoreFault),
-      onClose: (awayMs) => options.onRecovered(awayMs),
+      onOpen: options.onDegraded,
+      onClose: options.onRecovered,
     })
   }
 
   get degraded(): boolean {
-    return this.breaker.open
+    return this.breaker.reason !== undefined
   }
 
   /**
@@ -57,9 +60,9 @@ export class Door {
   decide(check: Check, deadlineMs: number, signal?: AbortSignal): Promise<Decision> {
     return new Promise((resolve, reject) => {
       const pending = new Pending(this, check, deadlineMs, resolve, reject)
-      if (this.breaker.open) {
+      if (this.breaker.reason !== undefined) {
         pending.settled = true
-        this.without(pending, AWAY)
+        this.without(pending, this.breaker.reason)
         return
       }
       this.deadlines.add(pending)
@@ -70,9 +73,14 @@ export class Door {
 
   /** Everything that still waits is decided without the store. */
   close(): void {
-    this.closed = true
-    this.deadlines.close()
     this.breaker.close()
+    const fault = new StoreFault('other', 'the limiter was closed', false)
+    for (const pending of this.deadlines.close()) {
+      pending.settled = true
+      this.without(pending, fault)
+    }
+    this.reports.close()
+    this.options.policy.close()
   }
 
   /** The store answered a check whose caller still waits. */
@@ -83,8 +91,8 @@ export class Door {
 
   failed(pending: Pending, fault: StoreFault): void {
     this.deadlines.remove(pending)
-    this.blame(fault)
     this.without(pending, fault)
+    this.blame(fault, 1)
   }
 
   aborted(pending: Pending): void {
@@ -93,18 +101,16 @@ export class Door {
 
   private expire(due: Pending[], late: boolean): void {
     const fault = new StoreFault('timeout', `no answer from the store within ${this.options.timeoutMs} ms`, false)
-    if (!late) this.blame(fault, due.length)
     for (const pending of due) {
       pending.settled = true
       this.without(pending, fault)
     }
+    if (!late) this.blame(fault, due.length)
   }
 
-  private blame(fault: StoreFault, decisions = 1): void {
-    if (this.closed || fault === this.lastFault) return
-    this.lastFault = fault
-    this.options.onFault(fault, decisions)
-    this.breaker.failure(fault, fault.kind === 'connection')
+  private blame(fault: StoreFault, decisions: number): void {
+    this.reports.add(fault, decisions)
+    this.breaker.failure(fault, DECISIVE.has(fault.kind))
   }
 
   private without(pending: Pending, fault: StoreFault): void {
@@ -115,8 +121,6 @@ export class Door {
     }
   }
 }
-
-const AWAY = new StoreFault('connection', 'the store is away; it is asked again in the background', true)
 
 /** A caller that waits. The first of answer, fault, deadline and abort settles it; the rest is late. */
 class Pending implements Ticket, Due {

@@ -22,25 +22,23 @@ export class Policy {
   /** @throws StoreUnavailableError where a limit's owner asked for it */
   decide(check: Check, cause: unknown): Decision {
     const { parts } = check
-    if (parts.some((part) => part.onStoreFailure === 'throw')) throw unavailable(cause)
     const impossible = parts.find(neverFits)
     if (impossible !== undefined) return refusal(impossible, 'never', Number.POSITIVE_INFINITY)
+    if (parts.some((part) => part.onStoreFailure === 'throw')) throw unavailable(cause)
     const closed = parts.find((part) => part.onStoreFailure === 'closed')
     if (closed !== undefined) return refusal(closed, 'store', RETRY_MS)
     const shared = parts.filter((part) => part.onStoreFailure === 'local').map((part) => this.shareOf(part))
     return shared.length === 0 ? admission() : this.judgeShares({ parts: shared, peek: check.peek })
   }
 
+  /** Forgets what was counted here. */
+  close(): void {
+    this.local.close().catch(() => undefined)
+  }
+
   private judgeShares(check: Check): Decision {
     const decision = deriveDecision(check, this.local.judge(check), 'local', true)
-    // A cost above the share alone is possible again once the store is back.
-    if (decision.reason === 'never') {
-      decision.reason = 'limit'
-      decision.retryAfterMs = RETRY_MS
-      for (const limit of decision.limits) {
-        if (limit.retryAfterMs === Number.POSITIVE_INFINITY) limit.retryAfterMs = RETRY_MS
-      }
-    }
+    if (decision.reason === 'never') tryLater(decision)
     return decision
   }
 
@@ -51,6 +49,19 @@ export class Policy {
       this.shares.set(part.limit, share)
     }
     return { ...part, limit: share }
+  }
+}
+
+/** A cost above the share alone is possible again once the store is back; the longest wait still leads. */
+function tryLater(decision: Decision): void {
+  decision.reason = 'limit'
+  decision.retryAfterMs = RETRY_MS
+  for (const status of decision.limits) {
+    if (status.retryAfterMs === Number.POSITIVE_INFINITY) status.retryAfterMs = RETRY_MS
+    if (status.retryAfterMs <= decision.retryAfterMs) continue
+    decision.retryAfterMs = status.retryAfterMs
+    decision.limitedBy = status.name
+    if (status.rule !== undefined) decision.rule = status.rule
   }
 }
 

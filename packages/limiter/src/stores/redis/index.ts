@@ -1,6 +1,7 @@
 import { HeadgateError, InvalidArgumentError, show } from '../../errors.ts'
+import { refuseUnknown } from '../../options.ts'
 import type { RemoteStore } from '../../store.ts'
-import type { ConnectionEvents } from './connection.ts'
+import type { OpenLink } from './connection.ts'
 import { type IoredisClient, isIoredis, isIoredisCluster, openIoredis } from './ioredis.ts'
 import { isNodeRedis, type NodeRedisClient, openNodeRedis } from './node-redis.ts'
 import { DECIDE, RedisStore, type Script } from './store.ts'
@@ -31,6 +32,7 @@ export function redisStore(client: RedisClient, options: RedisStoreOptions = {})
 
 /** The same with another build of the script. */
 export function redisStoreOn(client: RedisClient, options: RedisStoreOptions, script: Script): RemoteStore {
+  refuseUnknown(options, ['prefix'], 'redisStore')
   const { prefix = 'rate_limit' } = options
   if (typeof prefix !== 'string' || !PREFIX.test(prefix)) {
     throw new InvalidArgumentError(
@@ -49,12 +51,12 @@ export function redisStoreOn(client: RedisClient, options: RedisStoreOptions, sc
   return new RedisStore(open, prefix, script)
 }
 
-function opener(client: RedisClient) {
+function opener(client: RedisClient): OpenLink {
   if (typeof client === 'object' && client !== null) {
     if (isIoredisCluster(client))
       throw unknownClient('an ioredis Cluster is not supported yet; give a client of a single server')
-    if (isIoredis(client)) return (events: ConnectionEvents) => openIoredis(client, events)
-    if (isNodeRedis(client)) return (events: ConnectionEvents) => openNodeRedis(client, events)
+    if (isIoredis(client)) return (events, timeoutMs) => openIoredis(client, events, timeoutMs)
+    if (isNodeRedis(client)) return (events, timeoutMs) => openNodeRedis(client, events, timeoutMs)
   }
   throw unknownClient(`${show(client)} is of no known shape; give a client of ioredis 5 or 6, or of node-redis 5 or 6`)
 }

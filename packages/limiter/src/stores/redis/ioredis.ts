@@ -1,14 +1,17 @@
-import { CONNECT_TIMEOUT_MS, type Connection, type ConnectionEvents, reconnectDelayMs } from './connection.ts'
+import { once } from 'node:events'
+import type { Link, LinkEvents } from './connection.ts'
 
 /** The shape of an ioredis 5 or 6 client (and of iovalkey's) that is needed here. */
 export interface IoredisClient {
   readonly options: { readonly keyPrefix?: string | undefined }
+  readonly status: string
   duplicate(override: object): IoredisClient
   defineCommand(...args: never[]): unknown
   call(command: string, ...args: string[]): Promise<unknown>
   connect(): Promise<unknown>
   disconnect(reconnect?: boolean): void
   on(event: string, listener: (...args: never[]) => void): unknown
+  once(event: string, listener: (...args: never[]) => void): unknown
 }
 
 export function isIoredis(client: object): client is IoredisClient {
@@ -24,16 +27,18 @@ export function isIoredisCluster(client: object): boolean {
   return 'isCluster' in client && client.isCluster === true
 }
 
-export function openIoredis(client: IoredisClient, events: ConnectionEvents): Connection {
+export function openIoredis(client: IoredisClient, events: LinkEvents, connectTimeoutMs: number): Link {
   const own = client.duplicate({
-    // Each of these could run a command twice, or late, or leave its caller without an answer.
+    // A link ends with its connection, and never sends what was not asked for.
+    retryStrategy: () => null,
+    reconnectOnError: null,
     autoResendUnfulfilledCommands: false,
     enableOfflineQueue: false,
     maxRetriesPerRequest: 0,
-    reconnectOnError: null,
-    retryStrategy: reconnectDelayMs,
-    connectTimeout: CONNECT_TIMEOUT_MS,
+    connectTimeout: connectTimeoutMs,
+    disconnectTimeout: 1,
     commandTimeout: undefined,
+    socketTimeout: undefined,
     enableAutoPipelining: false,
     // Keys and replies have to look the same whatever the user's own connection does to them.
     keyPrefix: '',
@@ -42,19 +47,18 @@ export function openIoredis(client: IoredisClient, events: ConnectionEvents): Co
     monitor: false,
     lazyConnect: true,
   })
-  let lastError: Error | undefined
-  own.on('error', (error: Error) => {
-    lastError = error
-  })
-  own.on('close', () => events.onDown(lastError))
-  own.on('ready', () => {
-    lastError = undefined
-    events.onReady()
-  })
+  // It goes on after an error, such as a SELECT that was refused, and would count in another database.
+  own.on('error', (error: Error) => events.onEnd(error))
+  own.on('end', () => events.onEnd(undefined))
+  own.on('ready', () => events.onReady())
   own.connect().catch(() => undefined)
   return {
     send: ([command = '', ...args]) => own.call(command, ...args),
-    reconnect: () => own.disconnect(true),
-    close: async () => own.disconnect(),
+    async end() {
+      if (own.status === 'end') return
+      const ended = once(own as unknown as NodeJS.EventEmitter, 'end')
+      own.disconnect()
+      await ended
+    },
   }
 }

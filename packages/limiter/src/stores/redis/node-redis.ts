@@ -1,4 +1,5 @@
-import { CONNECT_TIMEOUT_MS, type Connection, type ConnectionEvents, reconnectDelayMs } from './connection.ts'
+import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { Link, LinkEvents } from './connection.ts'
 
 /** The shape of a node-redis 5 or 6 client that is needed here. */
 export interface NodeRedisClient {
@@ -19,59 +20,42 @@ export function isNodeRedis(client: object): client is NodeRedisClient {
   )
 }
 
-export function openNodeRedis(client: NodeRedisClient, events: ConnectionEvents): Connection {
-  let own = open()
-  let closed = false
-
-  function open(): NodeRedisClient {
-    const made = client.duplicate({
-      // A queue would send commands late, after their callers were answered.
-      disableOfflineQueue: true,
-      commandOptions: { timeout: undefined },
-      maintNotifications: 'disabled',
-      socket: {
-        ...client.options?.socket,
-        connectTimeout: CONNECT_TIMEOUT_MS,
-        socketTimeout: undefined,
-        reconnectStrategy: reconnectDelayMs,
-      },
-    })
-    // A client that was given up still ends in its own time; only the present one has a say.
-    made.on('error', (error: Error) => {
-      if (made === own) events.onDown(error)
-    })
-    made.on('ready', () => {
-      if (made === own) events.onReady()
-    })
-    return made
-  }
-
-  function connect(): void {
-    own.connect().catch((error: Error) => {
-      if (!closed) events.onDown(error)
-    })
-  }
-
-  connect()
+export function openNodeRedis(client: NodeRedisClient, events: LinkEvents, connectTimeoutMs: number): Link {
+  const socket = new AbortController()
+  const own = client.duplicate({
+    // A queue would send commands late, after their callers were answered.
+    disableOfflineQueue: true,
+    commandsQueueMaxLength: undefined,
+    pingInterval: undefined,
+    // Replies have to look the same whatever the user's own connection does to them.
+    commandOptions: { timeout: undefined },
+    clientSideCache: undefined,
+    emitInvalidate: false,
+    readonly: false,
+    maintNotifications: 'disabled',
+    socket: {
+      ...client.options?.socket,
+      connectTimeout: connectTimeoutMs,
+      socketTimeout: undefined,
+      // A client that gave up by itself could no longer be destroyed; every error destroys it first.
+      reconnectStrategy: () => 1,
+      // The only way to reach a socket that is not connected yet.
+      signal: socket.signal,
+    },
+  })
+  own.on('error', (error: Error) => events.onEnd(error))
+  own.on('ready', () => events.onReady())
+  own.connect().catch((error: Error) => events.onEnd(error))
   return {
     send: (args) => own.sendCommand(args as string[]),
-    reconnect() {
-      const former = own
-      own = open()
-      destroy(former)
-      connect()
+    async end() {
+      try {
+        own.destroy()
+      } catch {
+        // It throws when it is not open; closed is what was wanted.
+      }
+      socket.abort()
+      await nextTurn()
     },
-    async close() {
-      closed = true
-      destroy(own)
-    },
-  }
-}
-
-function destroy(client: NodeRedisClient): void {
-  try {
-    client.destroy()
-  } catch {
-    // It throws when it is not open; closed is what was wanted.
   }
 }

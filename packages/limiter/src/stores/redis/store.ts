@@ -1,8 +1,8 @@
 import { DECIDE_LUA, DECIDE_SHA1 } from '../../script/decide.generated.ts'
 import { type Check, type Part, type RemoteStore, StoreFault, type StoreReport, type Ticket } from '../../store.ts'
 import { Batch } from './batch.ts'
-import type { Connection, ConnectionEvents } from './connection.ts'
-import { faultOf, isNoScript } from './faults.ts'
+import { Connection, type ConnectionEvents, type Link, type OpenLink } from './connection.ts'
+import { downFault, faultOf, isNoScript } from './faults.ts'
 import { ServerClock } from './server-clock.ts'
 
 /** A script of the store's: its text, and how each call ends (the build for tests adds its clock). */
@@ -16,8 +16,8 @@ export const DECIDE: Script = { text: DECIDE_LUA, sha1: DECIDE_SHA1, extraArgs: 
 
 /** How often a batch that surely did not run is sent in all. */
 const MAX_ATTEMPTS = 3
-/** Unanswered probes in a row after which the connection is given up for a new one. */
-const MAX_SILENT_PROBES = 3
+/** How long after its deadline a batch may stay unanswered before the connection is given up, in ms. */
+const SILENCE_MS = 1000
 
 /** Checks of one tick leave in one call of the script, over a connection that is the store's own. */
 export class RedisStore implements RemoteStore, ConnectionEvents {
@@ -32,13 +32,16 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
   /** `connecting` only until the first attempt has ended: until then checks wait, within their deadline. */
   private state: 'connecting' | 'ready' | 'down' | 'closed' = 'connecting'
   private down = new StoreFault('connection', 'not connected to Redis yet', true)
+  /** What batches that were on their way when the link ended failed of: they may have run. */
+  private cut = this.down
   private loading: Promise<unknown> | undefined
-  private silentProbes = 0
+  /** The deadline of the first batch that was sent since Redis was last heard of. */
+  private unansweredMs = Number.POSITIVE_INFINITY
 
-  constructor(connect: (events: ConnectionEvents) => Connection, prefix: string, script: Script = DECIDE) {
+  constructor(open: OpenLink, prefix: string, script: Script = DECIDE) {
     this.prefix = `${prefix}:`
     this.script = script
-    this.connection = connect(this)
+    this.connection = new Connection(open, this)
   }
 
   submit(ticket: Ticket): void {
@@ -58,18 +61,26 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
   }
 
   async ping(check: Check, deadlineMs: number): Promise<void> {
+    let settled = false
+    const judged = () =>
+      new Promise<void>((resolve, reject) => {
+        this.submit({
+          check,
+          deadlineMs,
+          get settled() {
+            return settled
+          },
+          answer: () => resolve(),
+          fail: reject,
+        })
+      })
     try {
-      await this.within(
-        deadlineMs,
-        () =>
-          new Promise<void>((resolve, reject) => {
-            this.submit({ check, deadlineMs, settled: false, answer: () => resolve(), fail: reject })
-          }),
-      )
-      this.silentProbes = 0
+      await this.within(deadlineMs, judged)
     } catch (error) {
-      this.countSilence(error)
+      this.doubt(error as StoreFault)
       throw error
+    } finally {
+      settled = true
     }
   }
 
@@ -82,51 +93,49 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
     if (this.state === 'closed') return
     this.state = 'closed'
     this.down = new StoreFault('connection', 'the store was closed', true)
+    this.cut = new StoreFault('connection', 'the store was closed', false)
     this.failQueue()
     clearImmediate(this.flushing)
     await this.connection.close()
   }
 
+  /** A new link knows the script, and its server the time, before the first check goes out. */
+  async prepare(send: Link['send']): Promise<void> {
+    const [, time] = await Promise.all([send(['SCRIPT', 'LOAD', this.script.text]), send(['TIME'])])
+    const [seconds, micros] = time as readonly unknown[]
+    const nowUs = Number(seconds) * 1_000_000 + Number(micros)
+    if (!Number.isSafeInteger(nowUs)) throw new Error(`TIME was answered by ${brief(time)}`)
+    this.clock.see(nowUs)
+  }
+
   onReady(): void {
-    this.prepare().then(
-      () => {
-        if (this.state === 'closed') return
-        this.state = 'ready'
-        this.silentProbes = 0
-        this.flush()
-      },
-      (error: unknown) => this.onDown(error as Error),
-    )
+    this.state = 'ready'
+    this.loading = undefined
+    this.unansweredMs = Number.POSITIVE_INFINITY
+    this.flush()
   }
 
   onDown(error: Error | undefined): void {
     if (this.state === 'closed') return
     this.state = 'down'
-    // A refused login is said once, then the connection just closes: the cause stays known until the next.
-    if (error !== undefined || this.down.cause === undefined) {
-      const cause = error ?? new Error('the connection was closed')
-      this.down = new StoreFault('connection', causeText(cause), true, { cause })
-    }
+    this.down = downFault(error, true)
+    this.cut = downFault(error, false)
     this.failQueue()
   }
 
-  /** A new connection knows the script and the time before the first check goes out. */
-  private async prepare(): Promise<void> {
-    const [, time] = await Promise.all([this.load(), this.connection.send(['TIME'])])
-    const [seconds, micros] = time as [string, string]
-    this.clock.see(Number(seconds) * 1_000_000 + Number(micros))
-  }
-
-  /** Loads the script; whatever is sent afterwards on this connection finds it. */
-  private load(): Promise<unknown> {
-    this.loading ??= this.connection.send(['SCRIPT', 'LOAD', this.script.text]).finally(() => {
-      this.loading = undefined
-    })
-    return this.loading
+  /** Loads the script; whatever is sent afterwards on this link finds it. */
+  private load(): void {
+    this.loading ??= this.connection
+      .send(['SCRIPT', 'LOAD', this.script.text])
+      .catch(() => undefined)
+      .finally(() => {
+        this.loading = undefined
+      })
   }
 
   private flush(): void {
     this.flushing = undefined
+    if (this.silent()) this.connection.renew(new StoreFault('connection', 'Redis no longer answers', true))
     const tickets = this.queue
     this.queue = []
     let batch = new Batch(this.prefix)
@@ -143,16 +152,22 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
 
   private send(batch: Batch): void {
     if (batch.tickets.length === 0) return
+    if (this.state !== 'ready') {
+      failAll(batch, this.down)
+      return
+    }
+    if (batch.deadlineMs < this.unansweredMs) this.unansweredMs = batch.deadlineMs
     const { sha1, extraArgs } = this.script
     const input = batch.encode(this.clock.at(batch.deadlineMs))
     const args = ['EVALSHA', sha1, `${batch.keys.length}`, ...batch.keys, input, ...extraArgs()]
     this.connection.send(args).then(
       (reply) => this.receive(batch, reply),
-      (error: unknown) => this.refused(batch, faultOf(error)),
+      (error: unknown) => this.refused(batch, this.state === 'ready' ? faultOf(error) : this.cut),
     )
   }
 
   private receive(batch: Batch, reply: unknown): void {
+    this.unansweredMs = Number.POSITIVE_INFINITY
     const [status, nowUs, garbage] = reply as number[]
     if (Array.isArray(reply) && Number.isSafeInteger(nowUs)) {
       this.clock.see(nowUs as number)
@@ -163,16 +178,17 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
       if ((garbage as number) > 0) this.report('unreadable state in Redis was replaced', 'garbage', garbage as number)
       if (batch.answer(reply)) return
     }
-    failAll(batch, new StoreFault('script', `the script's reply has an unknown form: ${JSON.stringify(reply)}`, false))
+    failAll(batch, new StoreFault('script', `the script's reply has an unknown form: ${brief(reply)}`, false))
   }
 
   private refused(batch: Batch, fault: StoreFault): void {
-    if (!isNoScript(fault) || this.state !== 'ready') {
+    this.unansweredMs = Number.POSITIVE_INFINITY
+    if (!isNoScript(fault)) {
       failAll(batch, fault)
       return
     }
     // Commands of one connection run in order: the script is there before the batch comes again.
-    this.load().catch(() => undefined)
+    this.load()
     this.resend(batch, fault)
   }
 
@@ -198,24 +214,28 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
     let timer: NodeJS.Timeout | undefined
     const timeout = new Promise<never>((_, reject) => {
       const fault = new StoreFault('timeout', 'no answer from Redis in time', false)
-      timer = setTimeout(() => reject(fault), Math.max(1, deadlineMs - performance.now()))
+      timer = setTimeout(() => reject(fault), Math.max(1, deadlineMs - performance.now())).unref()
     })
     try {
       return await Promise.race([start(), timeout])
     } catch (error) {
-      throw error instanceof StoreFault ? error : faultOf(error)
+      throw faultOf(error)
     } finally {
       clearTimeout(timer)
     }
   }
 
-  /** A connection that swallows everything (its peer is gone without a word) is given up. */
-  private countSilence(error: unknown): void {
-    if (this.state !== 'ready' || !(error instanceof StoreFault) || error.kind !== 'timeout') return
-    this.silentProbes += 1
-    if (this.silentProbes < MAX_SILENT_PROBES) return
-    this.silentProbes = 0
-    this.connection.reconnect()
+  /** A link whose probe failed is given up where a new one may do better. */
+  private doubt(fault: StoreFault): void {
+    if (this.state !== 'ready') return
+    // Another server may have become the one to write to, or the login another.
+    const elsewhere = fault.kind === 'readonly' || fault.kind === 'auth'
+    if (elsewhere || this.silent()) this.connection.renew(fault)
+  }
+
+  /** A link that swallows everything: its peer is gone without a word. */
+  private silent(): boolean {
+    return performance.now() - this.unansweredMs > SILENCE_MS
   }
 
   private report(message: string, kind: string, count: number): void {
@@ -227,8 +247,6 @@ function failAll(batch: Batch, fault: StoreFault): void {
   for (const ticket of batch.tickets) ticket.fail(fault)
 }
 
-/** An AggregateError (one for each address tried) has an empty message of its own. */
-function causeText(error: Error): string {
-  const first = error instanceof AggregateError ? (error.errors[0] as Error | undefined) : undefined
-  return first?.message || error.message || error.name
+function brief(reply: unknown): string {
+  return `${JSON.stringify(reply)}`.slice(0, 100)
 }
