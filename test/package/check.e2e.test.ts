@@ -64,7 +64,7 @@ describe('npm run check, in a clone with planted faults', () => {
     for (const [file, text] of Object.entries(plants)) await writeFile(join(copy, file), text)
     await appendFile(join(copy, 'packages/limiter/src/script/decide.generated.ts'), '// edited by hand\n')
     check = await run(copy, 'npm', 'run', 'check')
-  }, 180_000)
+  }, 600_000)
 
   afterAll(() => rm(copy, { recursive: true, force: true }))
 
