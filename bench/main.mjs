@@ -22,7 +22,8 @@ const bench = {
   progress: (text) => process.stderr.write(process.stderr.isTTY ? `\x1b[2K\r${text}` : `${text}\n`),
 }
 
-const work = values.prof === undefined ? runs(positionals) : [() => profile(values.prof)]
+// Before anything is started: what is named wrongly ends the program.
+const work = values.prof === undefined ? runs(positionals) : [profileOf(values.prof)]
 const busy = bench.loadBefore > 0.5
 if (busy)
   bench.progress(
@@ -56,16 +57,18 @@ async function run(title, file, rows) {
   console.log(`\n## ${title}\n\n${table(lines)}\n\nRuns: ${written}`)
 }
 
-async function profile(name) {
+function profileOf(name) {
   const owner = Object.values(tables).find(({ names }) => names.includes(name))
   if (!owner) {
     const all = Object.values(tables).flatMap(({ names }) => names)
     fail(`There is no contender '${name}'; there are: ${all.map((each) => `'${each}'`).join(', ')}.`)
   }
-  const folderOf = join(folder, 'profiles')
+  const directory = join(folder, 'profiles')
   const file = `${name.replaceAll(/\W+/g, '-')}.cpuprofile`
-  const said = await owner.profile(bench, name, ['--cpu-prof', `--cpu-prof-dir=${folderOf}`, `--cpu-prof-name=${file}`])
-  console.log(`${name}: ${said}\nProfile: ${join(folderOf, file)}`)
+  const execArgv = ['--cpu-prof', `--cpu-prof-dir=${directory}`, `--cpu-prof-name=${file}`]
+  return async () => {
+    console.log(`${name}: ${await owner.profile(bench, name, execArgv)}\nProfile: ${join(directory, file)}`)
+  }
 }
 
 function fail(message) {

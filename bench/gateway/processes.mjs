@@ -47,14 +47,11 @@ async function startHeadgate({ upstream, redisPort }, execArgv) {
   })
   const exited = once(child, 'exit')
   const admin = (path) => fetch(`http://127.0.0.1:${adminPort}${path}`)
-  for (let attempt = 0; ; attempt++) {
-    const ready = await admin('/readyz').then(
-      async (response) => response.ok && !(await response.json()).degraded,
-      () => false,
-    )
-    if (ready) break
-    if (child.exitCode !== null || attempt > 200) throw new Error('headgate up does not get ready')
-    await sleep(50)
+  try {
+    await ready(child, admin)
+  } catch (error) {
+    child.kill('SIGKILL')
+    throw error
   }
   return {
     port,
@@ -73,6 +70,20 @@ async function startHeadgate({ upstream, redisPort }, execArgv) {
       await exited
     },
   }
+}
+
+async function ready(child, admin) {
+  for (let attempt = 0; attempt < 400; attempt++) {
+    const state = await admin('/readyz').then(
+      (response) => response.json(),
+      () => undefined,
+    )
+    // Degraded: it listens already, and Redis is not connected yet.
+    if (state && !state.degraded) return
+    if (child.exitCode !== null) break
+    await sleep(50)
+  }
+  throw new Error('headgate up does not get ready; what it said stands above')
 }
 
 /** CPU time that a process has used so far, in µs, all its threads; Linux only, where it is exact to the ns. */
