@@ -23,7 +23,7 @@ export interface FixedWindowParams {
 
 export function fixedWindowParams(options: FixedWindowOptions): FixedWindowParams {
   refuseUnknown(options, ['limit', 'period', 'align'], 'fixedWindow')
-  const align = options.align ?? 'clock'
+  const { align = 'clock' } = options
   if (align !== 'clock' && align !== 'first-hit') {
     throw new InvalidArgumentError('align', `${show(align)} is neither 'clock' nor 'first-hit'`)
   }

@@ -67,7 +67,7 @@ function outOfRange({ limit, periodUs, burst, grain }: TokenBucketParams): Inval
 
 /** The limit next to this one whose rate reduces far enough for the burst. */
 function nearestFit(limit: number, periodUs: number, burst: number): number | undefined {
-  for (let step = 1; step <= 100_000 && step < limit; step++) {
+  for (let step = 1; step <= 10_000 && step < limit; step++) {
     for (const near of [limit - step, limit + step]) {
       if (fits(burst, periodUs / gcd(near, periodUs))) return near
     }
