@@ -33,7 +33,7 @@ export function parseRate(text: string): Rate | Objection {
   const parts = RATE.exec(text)
   if (!parts) return form(`{} is not a rate; write ${RATE_HINT}; 0/s refuses all, unlimited does not limit`)
   const [, units = '', count = '', unit = ''] = parts
-  const single = unit.length > 2 && unit.endsWith('s') ? unit.slice(0, -1) : unit
+  const single = unit.length > 3 && unit.endsWith('s') ? unit.slice(0, -1) : unit
   if (CALENDAR_UNITS.includes(single)) {
     const message = `{} has no fixed length and needs align: calendar, which is not supported yet; write a period in days`
     return { code: 'HEADGATE_RULES_UNSUPPORTED', message }

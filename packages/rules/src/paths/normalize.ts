@@ -41,6 +41,7 @@ for (const char of "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz01234567
 
 const SLASH = 47
 const DOT = 46
+const PERCENT = 37
 
 /**
  * Normalises a request's target; the result is matched and forwarded alike. Idempotent.
@@ -105,41 +106,48 @@ function normalized(
   if (!allow.includes('%') && /%[89A-F]/.test(escaped) && !decodes(escaped)) {
     return refuse('the path has escapes that are not UTF-8')
   }
-  const path = resolveDots(escaped)
-  // With broken escapes let through, taking one apart can make another.
-  if (allow.includes('%') && normalizeCharacters(path, allow) !== path)
-    return refuse('the path has nested broken escapes')
-  return target(path, query, authority)
+  return target(resolveDots(escaped), query, authority)
 }
 
+type Piece = string | { readonly problem: string }
+
 /** Each character and escape in its one form. */
-function normalizeCharacters(raw: string, allow: readonly PathException[]): string | { problem: string } {
+function normalizeCharacters(raw: string, allow: readonly PathException[]): Piece {
   let text = ''
+  const broken: number[] = []
   for (let i = 0; i < raw.length; i++) {
-    const char = raw.charAt(i)
-    const code = raw.charCodeAt(i)
-    if (code === 37) {
-      const encoded = escapeAt(raw, i)
-      if (encoded === undefined) {
-        if (!allow.includes('%')) return { problem: 'the path has a broken escape (% without two hex digits)' }
-        text += '%'
-        continue
-      }
-      const decoded = String.fromCharCode(Number.parseInt(encoded.slice(1), 16))
-      if ((encoded === '%2F' || encoded === '%5C' || encoded === '%00') && !allow.includes(encoded)) {
-        return { problem: `the path has ${encoded}` }
-      }
-      text += UNRESERVED.test(decoded) ? decoded : encoded
-      i += 2
-    } else if (code === SLASH || code === DOT || (code < 256 && PLAIN[code] === 1)) text += char
-    else if (char === '\\' || char === ';' || char === '#') {
-      if (!allow.includes(char)) return { problem: `the path has ${char}` }
-      text += char
-    } else if (code <= 32 || code === 127 || code > 255)
-      return { problem: 'the path has white space, a control character or one beyond a byte' }
-    else text += percent(code)
+    const piece = raw.charCodeAt(i) === PERCENT ? normalEscape(raw, i, allow) : normalCharacter(raw, i, allow)
+    if (typeof piece !== 'string') return piece
+    if (piece === '%') broken.push(text.length)
+    else if (raw.charCodeAt(i) === PERCENT) i += 2
+    text += piece
   }
-  return text
+  // A broken escape must not become a right one because what follows it was taken apart.
+  const nested = broken.some((at) => escapeAt(text, at) !== undefined)
+  return nested ? { problem: 'the path has nested broken escapes' } : text
+}
+
+/** The escape at a place, or the character that it need not hide; `%` alone for a broken one. */
+function normalEscape(raw: string, at: number, allow: readonly PathException[]): Piece {
+  const encoded = escapeAt(raw, at)
+  if (encoded === undefined) {
+    return allow.includes('%') ? '%' : { problem: 'the path has a broken escape (% without two hex digits)' }
+  }
+  if ((encoded === '%2F' || encoded === '%5C' || encoded === '%00') && !allow.includes(encoded)) {
+    return { problem: `the path has ${encoded}` }
+  }
+  const decoded = String.fromCharCode(Number.parseInt(encoded.slice(1), 16))
+  return UNRESERVED.test(decoded) ? decoded : encoded
+}
+
+function normalCharacter(raw: string, at: number, allow: readonly PathException[]): Piece {
+  const char = raw.charAt(at)
+  const code = raw.charCodeAt(at)
+  if (code === SLASH || code === DOT || (code < 256 && PLAIN[code] === 1)) return char
+  if (char === '\\' || char === ';' || char === '#')
+    return allow.includes(char) ? char : { problem: `the path has ${char}` }
+  if (code > 32 && code !== 127 && code < 256) return percent(code)
+  return { problem: 'the path has white space, a control character or one beyond a byte' }
 }
 
 function escapeAt(raw: string, at: number): string | undefined {

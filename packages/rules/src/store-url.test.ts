@@ -1,0 +1,57 @@
+import { describe, expect, it } from 'vitest'
+import { errors, rules } from './test-support/rules.ts'
+
+const store = (text: string) => `store: ${text}\ninstances: 2\nrules: []`
+
+describe('store', () => {
+  it('is memory where nothing is said', () => {
+    expect(rules('rules: []')).toMatchObject({
+      store: { kind: 'memory' },
+      storeName: 'memory',
+      prefix: 'rate_limit',
+      timeoutMs: 50,
+    })
+  })
+
+  it('is a Redis URL, whose credentials are not in its name', () => {
+    const file = rules(store('rediss://ann:p%40ss@redis.internal:6380/3'))
+    expect(file.store).toEqual({ kind: 'redis', url: 'rediss://ann:p%40ss@redis.internal:6380/3' })
+    expect(file.storeName).toBe('rediss://redis.internal:6380/3')
+  })
+
+  it.each(['redis+sentinel://h1,h2/master', 'redis+cluster://h1,h2', 'rediss+sentinel://h/m'])(
+    '%s is not supported yet',
+    (url) => {
+      expect(errors(store(url))[0]).toMatch(/^1:8 UNSUPPORTED store: .*not supported yet/)
+    },
+  )
+
+  it.each([
+    'redis://hunter2@',
+    'redis:hunter2@host',
+    'http://u:hunter2@host',
+    'redis://u:hunter2@host/x',
+    'redis://u:hunter2@host/0?password=hunter2',
+    'redis://u:hunter2@ho st',
+    'redis://u:hunter2%@host',
+    'hunter2',
+    'Memory',
+  ])('%s is refused without showing any of it', (url) => {
+    const found = errors(store(JSON.stringify(url)))
+    expect(found).toHaveLength(1)
+    expect(found[0]).not.toContain('hunter2')
+    expect(found[0]).toContain('write ')
+  })
+
+  it('is taken from the environment', () => {
+    expect(rules(store('"${STORE:-memory}"')).store.kind).toBe('memory')
+    expect(rules(store('"${STORE:-memory}"'), { STORE: 'redis://h' }).storeName).toBe('redis://h')
+  })
+
+  it.each(['a:b', 'a{b}', '~', 'a b', '""'])(
+    'a prefix of %s is refused, since keys of two deployments could meet',
+    (prefix) => {
+      expect(errors(`prefix: ${prefix}\nrules: []`)[0]).toContain('VALUE prefix')
+    },
+  )
+})
