@@ -32,6 +32,7 @@ export class Gateway {
       trust,
       paths: settings.paths,
       corsOrigins: settings.cors.origins,
+      connections: new Set(),
       metrics,
       log,
       draining: false,
@@ -57,7 +58,9 @@ export class Gateway {
    */
   async drain(drainMs: number): Promise<boolean> {
     this.#front.draining = true
-    const finished = await drainServer(this.#server, drainMs)
+    const finished = await drainServer(this.#server, drainMs, () => {
+      for (const connection of this.#front.connections) connection.closeUnused()
+    })
     await this.#routes.destroy()
     return finished
   }

@@ -1,3 +1,4 @@
-export type { Logger } from './log.ts'
+export { hostName } from './front/host-name.ts'
+export { defaultLogger, type Logger } from './log.ts'
 export { type GatewayOptions, type RunningGateway, startGateway } from './start.ts'
 export { createStore } from './store.ts'

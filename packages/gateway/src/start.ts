@@ -3,6 +3,7 @@ import type { RuleFile } from '@headgate/rules'
 import { createEngine, type Engine, HeadgateError, type Store } from 'headgate'
 import { type RunningAdmin, startAdmin } from './admin/index.ts'
 import { Gateway } from './gateway.ts'
+import { greetStore } from './greeting.ts'
 import { defaultLogger, type Logger } from './log.ts'
 import { Metrics } from './metrics/index.ts'
 import { createStore } from './store.ts'
@@ -60,6 +61,7 @@ export async function startGateway(file: RuleFile, options: GatewayOptions = {})
     throw error
   }
   log.info({ address: running.address, admin: running.adminAddress, store: file.storeName }, 'gateway listens')
+  void greetStore(store, engine)
   return running
 }
 

@@ -1,5 +1,5 @@
 import { type Field, RATE_LIMIT_FIELDS } from 'headgate/http'
-import { FieldTable, HOP_BY_HOP, namedByConnection, withoutFields } from '../front/field-table.ts'
+import { FieldTable, HOP_BY_HOP, namedByConnection, withoutFields } from '../field-table.ts'
 
 const PASS = 0
 const DROP = 1

@@ -5,6 +5,7 @@ import { gunzipSync, gzipSync } from 'node:zlib'
 import { describe, expect, it } from 'vitest'
 import { TestGateway } from '../test-support/gateway.ts'
 import { get, RawConnection } from '../test-support/raw-connection.ts'
+import { slowStore } from '../test-support/slow-store.ts'
 import { TestUpstream } from '../test-support/upstream.ts'
 
 const MB = 1024 * 1024
@@ -132,19 +133,19 @@ describe('a request body (chimurai/http-proxy-middleware#40)', () => {
     expect((await client.answer()).body.toString()).toBe('done')
   })
 
-  it('loses nothing while the decision takes its time', async () => {
+  it('loses nothing while the decision takes 500 ms (chimurai/http-proxy-middleware#177)', async () => {
     const up = await TestUpstream.start(digesting)
-    const rules = [
-      { name: 'all', match: { path: '/*' }, limits: [{ by: 'ip', limit: '100/h' }], onStoreFailure: 'open' },
-    ]
-    // Nobody answers at this address for 500 ms, then the rule lets pass.
-    const silent = await TestUpstream.start(() => {})
-    const store = `redis://127.0.0.1:${silent.port}`
-    const { address } = await TestGateway.start({ upstreams: [up.origin], rules, store, timeout: '500ms' })
+    const rules = [{ name: 'all', match: { path: '/*' }, limits: [{ by: 'ip', limit: '100/h' }] }]
+    const { url, network } = await slowStore()
+    const { address } = await TestGateway.start({ upstreams: [up.origin], rules, store: url, timeout: '5s' })
+    await send(address, 'GET', {}, () => {})
+    network.latencyMs = 250
     const body = randomBytes(300_000)
     const headers = { 'Content-Length': String(body.length) }
+    const began = performance.now()
     const digest = await digestOf(address, 'POST', headers, (req) => void req.write(body))
     expect(digest).toMatchObject({ bytes: body.length, sha256: sha256(body) })
+    expect(performance.now() - began).toBeGreaterThan(450)
   })
 })
 

@@ -34,6 +34,8 @@ export class Connection {
   last: OpenRequest | undefined
   /** Whatever still arrives here is not looked at. */
   closing = false
+  /** What had arrived when it was last looked at, in bytes. */
+  #bytesSeen = -1
   /** Called once all open requests are answered. */
   whenAnswered: (() => void) | undefined
   /** The last authority and what it means: it hardly ever changes within a connection. */
@@ -53,6 +55,13 @@ export class Connection {
 
   static of(socket: Socket): Connection | undefined {
     return (socket as Known)[CONNECTION]
+  }
+
+  /** Closes it if nobody uses it: no request is open, and nothing arrived since it was last asked. */
+  closeUnused(): void {
+    const { bytesRead } = this.socket
+    if (this.open === 0 && bytesRead === this.#bytesSeen) this.socket.destroy()
+    this.#bytesSeen = bytesRead
   }
 
   /** One request less to answer. */

@@ -1,4 +1,4 @@
-import { FieldTable, HOP_BY_HOP, namedByConnection, withoutFields } from './field-table.ts'
+import { FieldTable, HOP_BY_HOP, namedByConnection, withoutFields } from '../field-table.ts'
 
 const PASS = 0
 const DROP = 1

@@ -31,8 +31,13 @@ export function frontServer(front: Front, overUnix: boolean): Server {
   })
   server.on('connection', (socket) => {
     // A peer that is gone already has no address any more, and must not pass as one on a unix socket.
-    if (!overUnix && socket.remoteAddress === undefined) socket.destroy()
-    else new Connection(socket, front.trust)
+    if (!overUnix && socket.remoteAddress === undefined) {
+      socket.destroy()
+      return
+    }
+    const connection = new Connection(socket, front.trust)
+    front.connections.add(connection)
+    socket.once('close', () => front.connections.delete(connection))
   })
   const begin = (req: IncomingMessage, res: ServerResponse): Exchange | undefined => {
     const connection = Connection.of(req.socket)

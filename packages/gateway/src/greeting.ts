@@ -1,0 +1,25 @@
+import { type CheckItem, type Engine, type Store, tokenBucket } from 'headgate'
+
+/** A store that is slow to connect is not away, in ms. */
+const PATIENCE_MS = 5000
+
+const item: CheckItem = {
+  name: 'greeting',
+  key: '',
+  limit: tokenBucket({ limit: 1, period: '1s' }),
+  onStoreFailure: 'open',
+}
+const part = { ...item, space: 'greeting:', value: '', cost: 1, onStoreFailure: 'open' } as const
+
+/**
+ * Without requests nobody would notice that the store is away: it is asked once, when everything
+ * starts, so that log, metrics and readiness say so. Writes nothing. Never rejects.
+ */
+export async function greetStore(store: Store, engine: Engine): Promise<void> {
+  if (store.kind === 'local') return
+  try {
+    await store.ping({ parts: [part], peek: true }, performance.now() + PATIENCE_MS)
+  } catch {
+    await engine.peek([item]).catch(() => undefined)
+  }
+}
