@@ -22,7 +22,7 @@ export class Reports {
     const held = this.kinds.get(fault.kind)
     if (held === undefined) this.kinds.set(fault.kind, { fault, decisions })
     else held.decisions += decisions
-    this.timer ??= setTimeout(() => this.round(), this.lastRoundMs + ROUND_MS - performance.now()).unref()
+    this.timer ??= setTimeout(() => this.round(), Math.max(1, this.lastRoundMs + ROUND_MS - performance.now())).unref()
   }
 
   /** What is held is reported now. */
