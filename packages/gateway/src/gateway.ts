@@ -22,6 +22,7 @@ export class Gateway {
     this.#routes = new LiveRoutes({
       upstreamFailed: (upstream, reason) => log.warn({ upstream, reason }, 'upstream fails'),
       upstreamRecovered: (upstream) => log.info({ upstream }, 'upstream answers again'),
+      unexpected: (error) => log.error({ err: error }, 'a connection to an upstream broke'),
     })
     this.#routes.apply(settings.routes)
     const trust = trustSettings(settings)

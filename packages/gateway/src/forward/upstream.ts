@@ -1,3 +1,4 @@
+import { isIP } from 'node:net'
 import { buildConnector, Client } from 'undici'
 
 /** How long an upstream may take to accept a connection, where the route's own timeout is not shorter. */
@@ -19,6 +20,8 @@ export interface UpstreamEvents {
   /** The first failure after it worked, and the first success after it failed. */
   upstreamFailed(origin: string, reason: string): void
   upstreamRecovered(origin: string): void
+  /** Something here is wrong, not the upstream. */
+  unexpected(error: Error): void
 }
 
 /**
@@ -27,7 +30,7 @@ export interface UpstreamEvents {
  */
 export class Upstream {
   readonly origin: string
-  /** For TLS: the name in the upstream's certificate, whatever host the client asked for. */
+  /** For TLS: whom all requests are for, whatever host their clients asked for. */
   readonly serverName: string | undefined
   readonly #options: Client.Options
   readonly #idle: UpstreamClient[] = []
@@ -42,7 +45,7 @@ export class Upstream {
     const { protocol, hostname } = new URL(origin)
     this.serverName = protocol === 'https:' ? hostname : undefined
     this.#options = {
-      connect: buildConnector({ timeout: connectTimeoutMs(timeoutMs) } as buildConnector.BuildOptions),
+      connect: connector(hostname, timeoutMs),
       keepAliveTimeout: IDLE_MS,
       keepAliveTimeoutThreshold: 1000,
     }
@@ -60,6 +63,7 @@ export class Upstream {
       client.served = 0
     })
     client.on('disconnect', () => this.#forget(client))
+    client.on('error' as 'connect', (error: unknown) => this.#events.unexpected(error as Error))
     this.#clients.add(client)
     return client
   }
@@ -115,4 +119,15 @@ export class Upstream {
 
 export function connectTimeoutMs(timeoutMs: number): number {
   return Math.min(timeoutMs, CONNECT_TIMEOUT_MS)
+}
+
+/**
+ * Opens connections. The certificate has to be the upstream's own; undici would ask for one of the host
+ * that the request is for.
+ */
+function connector(hostname: string, timeoutMs: number): buildConnector.connector {
+  const connect = buildConnector({ timeout: connectTimeoutMs(timeoutMs) } as buildConnector.BuildOptions)
+  // An address is no name that a server could be asked for (RFC 6066, 3).
+  const servername = isIP(hostname.replace(/^\[|\]$/g, '')) ? '' : hostname
+  return (options, callback) => connect({ ...options, servername }, callback)
 }

@@ -25,6 +25,11 @@ export function onClientError(error: Error & { code?: string }, socket: Socket):
     socket.destroy(error)
     return false
   }
+  // Connected and never said a word: there is nothing to answer.
+  if (socket.bytesRead === 0) {
+    socket.destroy()
+    return false
+  }
   const [status, detail] = ANSWERS[code] ?? [400, `The request is not valid HTTP: ${reasonOf(error)}.`]
   const answer = rawAnswer(status, detail)
   const { last, open } = connection

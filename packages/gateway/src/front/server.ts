@@ -29,6 +29,8 @@ export function frontServer(front: Front, overUnix: boolean): Server {
     requireHostHeader: false,
     insecureHTTPParser: false,
   })
+  // The size of a head is limited, not the number of its fields: node would drop what is above it.
+  server.maxHeadersCount = 0
   server.on('connection', (socket) => {
     // A peer that is gone already has no address any more, and must not pass as one on a unix socket.
     if (!overUnix && socket.remoteAddress === undefined) {

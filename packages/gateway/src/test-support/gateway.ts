@@ -16,6 +16,7 @@ export interface TestSetup {
   gateway?: object
   /** Further settings of the route. */
   route?: object
+  admin?: object
   store?: string
   timeout?: string
 }
@@ -67,6 +68,7 @@ export function testFile(setup: TestSetup): RuleFile {
     store,
     ...(setup.timeout ? { timeout: setup.timeout } : {}),
     gateway: { listen: '127.0.0.1:0', routes: setup.routes ?? only, ...gateway },
+    ...(setup.admin ? { admin: setup.admin } : {}),
     ...(dimensions ? { dimensions } : {}),
     rules: rules.map((rule) => ({ description: 'for a test', ...rule })),
   }
