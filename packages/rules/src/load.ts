@@ -36,7 +36,7 @@ const origins = new WeakMap<RuleFile, Origin>()
  */
 export function parseRules(text: string, { file, env = process.env }: ParseOptions): RuleFile {
   const { tree, rulesText, report } = parseSource(text, file, env)
-  if (tree === undefined) {
+  if (tree === undefined || tree === null) {
     if (!report.failed)
       report.addAt({ line: 1, column: 1 }, 'HEADGATE_RULES_VALUE', '', 'the file is empty; write at least rules: []')
     throw new RuleFileError(report.sorted())

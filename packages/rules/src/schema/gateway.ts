@@ -71,7 +71,8 @@ const cors = section(
           value === '*' ? undefined : checkCorsOrigin(value),
         ),
       )
-      .min(1),
+      .min(1)
+      .meta({ description: 'Origins such as https://shop.example, or *.' }),
   },
   'Who may read our own 429 and 503 from a page of another origin.',
 )

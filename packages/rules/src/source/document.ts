@@ -1,4 +1,5 @@
 import {
+  type Alias,
   type Document,
   isAlias,
   isMap as isMapNode,
@@ -8,6 +9,7 @@ import {
   type Node,
   type Pair,
   parseDocument,
+  visit,
   type YAMLMap,
 } from 'yaml'
 import { type Environment, expand } from './expand.ts'
@@ -38,7 +40,7 @@ export function parseSource(text: string, file: string, env: Environment): Sourc
     lineCounter: lines,
     prettyErrors: false,
     uniqueKeys: false,
-    logLevel: 'silent',
+    logLevel: 'error',
   })
   const reader = new Reader(document, env)
   const report = new Report(file, {
@@ -79,11 +81,24 @@ class Reader {
   private readonly env: Environment
   /** String nodes whose text came from the environment, at least in part. */
   private readonly expanded = new WeakSet<Node>()
+  /** What each alias stands for. */
+  private readonly targets = new Map<Alias, Node>()
   private values = 0
 
   constructor(document: Document, env: Environment) {
     this.document = document
     this.env = env
+    const anchors = new Map<string, Node>()
+    visit(document, {
+      Node: (_key, node) => {
+        if (!isAlias(node)) {
+          if (node.anchor !== undefined) anchors.set(node.anchor, node)
+          return
+        }
+        const target = anchors.get(node.source)
+        if (target) this.targets.set(node, target)
+      },
+    })
   }
 
   read(node: unknown, path: Path, report: Report): Tree | undefined {
@@ -145,7 +160,7 @@ class Reader {
   /** What a node stands for: an alias's anchor, itself, null for nothing; undefined for an unknown alias. */
   private target(node: unknown): Node | null | undefined {
     if (node === null || node === undefined) return null
-    return isAlias(node) ? node.resolve(this.document) : (node as Node)
+    return isAlias(node) ? this.targets.get(node) : (node as Node)
   }
 
   private nodeAt(path: Path): Node | null | undefined {

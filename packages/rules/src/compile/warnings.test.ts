@@ -1,0 +1,74 @@
+import { describe, expect, it } from 'vitest'
+import { warnings } from '../test-support/rules.ts'
+
+describe('warnings', () => {
+  const limit = (rest: string) => `rules: [{ name: a, description: d, limits: [{ by: ip, ${rest} }] }]`
+
+  it('ask for a description', () => {
+    expect(warnings('rules: [{ name: a, deny: true }]')).toEqual([
+      'rules[0].name: has no description; say where its numbers come from',
+    ])
+  })
+
+  it('doubt one instance on a store that others can share', () => {
+    expect(warnings('store: redis://h\nrules: []')[0]).toMatch(/^store: instances is 1 on a store/)
+    expect(warnings('store: redis://h\ninstances: 1\nrules: []')[0]).toMatch(/^instances: instances is 1 on a store/)
+    expect(warnings('store: redis://h\ninstances: 2\nrules: []')).toEqual([])
+    expect(warnings('rules: []')).toEqual([])
+  })
+
+  it('doubt a burst above both N and 10 s of the rate', () => {
+    expect(warnings(limit('limit: 10/s, burst: 101'))[0]).toContain('rules[0].limits[0].burst: 101 is more than')
+    expect(warnings(limit('limit: 10/s, burst: 100'))).toEqual([])
+    expect(warnings(limit('limit: 60/m, burst: 60'))).toEqual([])
+    expect(warnings(limit('limit: 60/m, burst: 61'))).toHaveLength(1)
+    expect(warnings(limit('limit: 60/m, overrides: { a: { limit: 1/s, burst: 11 } }'))[0]).toContain(
+      'overrides.a.burst',
+    )
+  })
+
+  it('say that skip lets requests escape a limit', () => {
+    const text =
+      'dimensions: { u: { header: u, missing: skip } }\nrules: [{ name: a, description: d, limits: [{ by: [ip, u], limit: 5/s }] }]'
+    expect(warnings(text)[0]).toMatch(/^rules\[0\]\.limits\[0\]\.by\[1\]: "u" has missing: skip/)
+  })
+
+  it('say that a limit is below the cost of one request', () => {
+    expect(warnings('rules: [{ name: a, description: d, cost: 6, limits: [{ by: ip, limit: 5/s }] }]')[0]).toContain(
+      'none can ever pass',
+    )
+  })
+
+  it('say that nothing is routed', () => {
+    expect(warnings('gateway: {}\nrules: []')[0]).toContain('no routes')
+  })
+
+  it.each([
+    ['deny: true', '{ path: /a }', 'can never decide: rule "other" denies'],
+    ['allow: true', '{ path: /a }', 'can never decide: rule "other" lets pass'],
+    ['allow: true, match: { path: "/:x/*" }', '{ path: [/a/b, /a/*] }', 'can never decide'],
+    ['allow: true, match: { method: GET }', '{ method: HEAD }', 'can never decide'],
+    ['deny: true', '{ method: OPTIONS }', 'can never decide'],
+    ['limits: [{ by: ip, limit: 9/s }]', '{ otherwise: true }', 'can never match'],
+  ])('see that beside a rule with %s one for %s is unreachable', (other, match, message) => {
+    const text = `rules: [{ name: other, description: d, ${other} }, { name: a, description: d, match: ${match}, limits: [{ by: ip, limit: 5/s }] }]`
+    expect(warnings(text)).toHaveLength(1)
+    expect(warnings(text)[0]).toContain(message)
+  })
+
+  it.each([
+    ['allow: true', '{ method: OPTIONS }'],
+    ['allow: true, match: { path: /a }', '{ path: [/a, /b] }'],
+    ['allow: true, match: { path: /a }', '{}'],
+    ['allow: true, match: { ip: 10.0.0.0/8 }', '{ path: /a }'],
+    ['deny: true, mode: off', '{ path: /a }'],
+    ['limits: [{ by: ip, limit: 9/s }]', '{ path: /a }'],
+    ['limits: [{ by: ip, limit: 9/s }], match: { path: /a }', '{ otherwise: true }'],
+  ])('see that beside a rule with %s one for %s can be reached', (other, match) => {
+    expect(
+      warnings(
+        `rules: [{ name: other, description: d, ${other} }, { name: a, description: d, match: ${match}, limits: [{ by: ip, limit: 5/s }] }]`,
+      ),
+    ).toEqual([])
+  })
+})

@@ -1,0 +1,55 @@
+import { describe, expect, it } from 'vitest'
+import { errors } from '../test-support/rules.ts'
+
+const rule = (rest: string) => `rules: [{ name: a, description: d, limits: [{ by: ip, limit: 5/s }], ${rest} }]`
+const gateway = (rest: string) => `gateway: { ${rest} }\nrules: []`
+
+const LATER: [text: string, path: string][] = [
+  ['slotBy: tenant\nrules: []', 'slotBy'],
+  ['rulesFrom: redis\nrules: []', 'rulesFrom'],
+  ['decide: { http: "127.0.0.1:8082" }\nrules: []', 'decide'],
+  ['log: { decisions: {} }\nrules: []', 'log'],
+  ['jwt: { keys: k }\nrules: []', 'jwt'],
+  ['dimensions: { t: { jwt: tenant_id } }\nrules: []', 'dimensions.t.jwt'],
+  [gateway('workers: 2'), 'gateway.workers'],
+  [rule('mode: shadow'), 'rules[0].mode'],
+  [rule('accuracy: lease'), 'rules[0].accuracy'],
+  [rule('candidate: { limits: [] }'), 'rules[0].candidate'],
+  [rule('learning: true'), 'rules[0].learning'],
+  [rule('maxWait: 10ms'), 'rules[0].maxWait'],
+  [rule('afterWait: allow'), 'rules[0].afterWait'],
+  [rule('countIf: { status: [401] }'), 'rules[0].countIf'],
+  [rule('penalty: {}'), 'rules[0].penalty'],
+  [rule('respond: {}'), 'rules[0].respond'],
+  [rule('schedule: {}'), 'rules[0].schedule'],
+  [rule('match: { descriptor: {} }'), 'rules[0].match.descriptor'],
+  ...['algorithm: leaky-bucket', 'algorithm: sliding-window', 'algorithm: sliding-log', 'algorithm: concurrency'].map(
+    (text): [string, string] => [
+      `rules: [{ name: a, limits: [{ by: ip, limit: 5/s, ${text} }] }]`,
+      'rules[0].limits[0].algorithm',
+    ],
+  ),
+  ...[
+    'initial: empty',
+    'slices: 4',
+    'strict: true',
+    'queue: 5',
+    'ttl: 1s',
+    'scope: instance',
+    'timeZone: UTC',
+    'anchorDay: 1',
+    'align: calendar',
+  ].map((text): [string, string] => [
+    `rules: [{ name: a, limits: [{ by: ip, limit: 5/s, algorithm: fixed-window, ${text} }] }]`,
+    `rules[0].limits[0].${text.split(':')[0]}`,
+  ]),
+]
+
+describe('what a later version will know', () => {
+  it.each(LATER)('%s is refused as not supported yet', (text, path) => {
+    const found = errors(text)
+    expect(found).toHaveLength(1)
+    expect(found[0]).toContain(` UNSUPPORTED ${path}: `)
+    expect(found[0]).toContain('not supported yet')
+  })
+})
