@@ -42,9 +42,9 @@ export function redisStoreOn(client: RedisClient, options: RedisStoreOptions, sc
   }
   const open = opener(client)
   const ownPrefix = client.options?.keyPrefix
-  if (typeof ownPrefix === 'string' && ownPrefix !== '') {
+  if (ownPrefix !== undefined && ownPrefix.length > 0) {
     process.emitWarning(
-      `the client's key prefix ${show(ownPrefix)} is not used for counters, so that every tool sees the same keys; set prefix: instead`,
+      `the client's key prefix ${show(`${ownPrefix}`)} is not used for counters, so that every tool sees the same keys; set prefix: instead`,
       { type: 'HeadgateWarning', code: 'HEADGATE_KEY_PREFIX' },
     )
   }

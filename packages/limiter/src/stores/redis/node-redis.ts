@@ -3,13 +3,15 @@ import type { Link, LinkEvents } from './connection.ts'
 
 /** The shape of a node-redis 5 or 6 client that is needed here. */
 export interface NodeRedisClient {
-  readonly options?: { readonly socket?: object | undefined; readonly keyPrefix?: string | undefined } | undefined
+  readonly options?:
+    | { readonly socket?: object | undefined; readonly keyPrefix?: string | Buffer | undefined }
+    | undefined
   duplicate(override: object): NodeRedisClient
   sendCommand(args: string[]): Promise<unknown>
   connect(): Promise<unknown>
   destroy(): void
   readonly isReady: boolean
-  on(event: string, listener: (...args: never[]) => void): unknown
+  on(event: string, listener: (error: Error) => void): unknown
 }
 
 export function isNodeRedis(client: object): client is NodeRedisClient {
