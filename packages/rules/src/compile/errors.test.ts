@@ -63,6 +63,9 @@ rules:
     ['rules: [{ name: a, limits: }]', 'rules[0].limits: is empty'],
     ['rules: [{ name: a, limits: [] }]', 'rules[0].limits: is an empty list'],
     ['rules: [{ name: a }]', 'rules[0]: does nothing; write limits, allow: true or deny: true'],
+    ['rules: [{ name: 5, deny: true }]', 'rules[0].name: 5 reads as a number or a flag here; quote the value'],
+    [rule('match: { header: { x-version: 2 } }'), '2 reads as a number or a flag here; quote the value'],
+    ['rules: [{ name: a, limits: [{ by: ip, limit: 5/s, overrides: { "": 1/s } }] }]', 'is an empty value'],
     ['rules: [a]', 'rules[0]: "a" is not a mapping'],
     ['rules: { name: a }', 'rules: a mapping is not a list'],
     ['<<: { a: 1 }\nrules: []', 'UNKNOWN_KEY ["<<"]'],
@@ -76,7 +79,7 @@ rules:
     [
       'two limits of one name',
       'rules: [{ name: a, limits: [{ by: ip, limit: 1/s }, { by: ip, limit: 9/m }] }]',
-      'give this one a name: of its own',
+      'give it a name: of its own',
     ],
     [
       'one dimension twice',

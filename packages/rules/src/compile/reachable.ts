@@ -1,31 +1,48 @@
 import type { RulePlan } from '../matching/plan.ts'
 import type { Pattern } from '../paths/pattern.ts'
-import { type FileValues, listed, type MatchValues, type RuleValues } from './context.ts'
+import { pathText } from '../source/tree.ts'
+import { type FileValues, listed, type MatchValues } from './context.ts'
 
-/**
- * Why a rule can never decide anything: undefined where it can, or where that cannot be told. Only
- * rules whose conditions are written the same, or not at all, are seen to cover others.
- */
-export function unreachable(
-  values: RuleValues,
-  plan: RulePlan,
-  file: FileValues,
-  plans: readonly RulePlan[],
-): string | undefined {
-  const valuesOf = new Map(listed(file.rules, []).map(({ value }) => [value.name, value]))
-  for (const other of plans) {
-    const otherValues = valuesOf.get(other.rule.name)
-    if (other === plan || other.rule.mode === 'off' || other.otherwise || !otherValues) continue
-    if (!covers(other, otherValues.match ?? {}, plan, values.match ?? {})) continue
-    const name = JSON.stringify(other.rule.name)
-    if (plan.otherwise) return `can never match: rule ${name} matches whatever this one would`
-    if (other.rule.kind === 'deny' && plan.rule.kind !== 'deny')
-      return `can never decide: rule ${name} denies whatever it matches`
-    if (other.rule.kind === 'allow' && plan.rule.kind === 'limits') {
-      return `can never decide: rule ${name} lets pass whatever it matches`
-    }
+interface Written {
+  /** Its place, such as `rules[3]`. */
+  readonly place: string
+  readonly plan: RulePlan
+  readonly match: MatchValues
+}
+
+/** Finds rules that can never decide anything. */
+export class Reachability {
+  /** Rules that are on and do not wait for the others. */
+  private readonly ordinary: readonly Written[]
+  private readonly lists: readonly Written[]
+
+  constructor(file: FileValues, plans: readonly RulePlan[]) {
+    const written = new Map(listed(file.rules, ['rules']).map(({ value, path }) => [value.name, { value, path }]))
+    this.ordinary = plans
+      .filter(({ rule, otherwise }) => rule.mode !== 'off' && !otherwise)
+      .map((plan) => {
+        const { value, path } = written.get(plan.rule.name) ?? {}
+        return { plan, match: value?.match ?? {}, place: pathText(path ?? []) }
+      })
+    this.lists = this.ordinary.filter(({ plan }) => plan.rule.kind !== 'limits')
   }
-  return undefined
+
+  /**
+   * Why a rule can never decide anything: undefined where it can, or where that cannot be told. Only
+   * rules whose conditions are written the same, or not at all, are seen to cover others.
+   */
+  reason(plan: RulePlan, match: MatchValues): string | undefined {
+    const { kind } = plan.rule
+    const others = plan.otherwise ? this.ordinary : this.lists
+    for (const other of others) {
+      const beats = plan.otherwise || (other.plan.rule.kind === 'deny' ? kind !== 'deny' : kind === 'limits')
+      if (!beats || other.plan === plan || !covers(other.plan, other.match, plan, match)) continue
+      if (plan.otherwise) return `can never match: ${other.place} matches whatever this one would`
+      const does = other.plan.rule.kind === 'deny' ? 'denies' : 'lets pass'
+      return `can never decide: ${other.place} ${does} whatever it matches`
+    }
+    return undefined
+  }
 }
 
 function covers(a: RulePlan, aMatch: MatchValues, b: RulePlan, bMatch: MatchValues): boolean {

@@ -45,7 +45,7 @@ function compileRule(
   const kind = kindOf(values, path, report)
   const match = compileMatch(values.match ?? {}, [...path, 'match'], paths, kind === 'deny', report)
   const limits = compileLimits(values, match, path, dimensions, report)
-  if ((durationMs(values.maxWait ?? '') ?? 0) > 0) {
+  if (values.maxWait !== undefined && durationMs(values.maxWait) !== undefined) {
     report.add(
       [...path, 'maxWait'],
       'HEADGATE_RULES_UNSUPPORTED',
@@ -107,7 +107,7 @@ function compileLimits(
       report.add(
         at,
         'HEADGATE_RULES_DUPLICATE',
-        `another limit of this rule is called ${JSON.stringify(name)} too; give this one a name: of its own`,
+        'has the name of another limit of this rule; give it a name: of its own',
       )
     }
     names.add(name)

@@ -44,8 +44,8 @@ describe('warnings', () => {
   })
 
   it.each([
-    ['deny: true', '{ path: /a }', 'can never decide: rule "other" denies'],
-    ['allow: true', '{ path: /a }', 'can never decide: rule "other" lets pass'],
+    ['deny: true', '{ path: /a }', 'can never decide: rules[0] denies'],
+    ['allow: true', '{ path: /a }', 'can never decide: rules[0] lets pass'],
     ['allow: true, match: { path: "/:x/*" }', '{ path: [/a/b, /a/*] }', 'can never decide'],
     ['allow: true, match: { method: GET }', '{ method: HEAD }', 'can never decide'],
     ['deny: true', '{ method: OPTIONS }', 'can never decide'],

@@ -3,7 +3,7 @@ import { isRate, parseRate } from '../rate.ts'
 import type { Report } from '../source/report.ts'
 import type { Path } from '../source/tree.ts'
 import { type FileValues, type LimitValues, listed, type RuleValues } from './context.ts'
-import { unreachable } from './reachable.ts'
+import { Reachability } from './reachable.ts'
 
 /** How much of a rate a burst may hold before it is asked about. */
 const BURST_MS = 10_000
@@ -11,6 +11,7 @@ const BURST_MS = 10_000
 /** Reports what loads but is probably not meant. */
 export function warn(values: FileValues, plans: readonly RulePlan[], report: Report): void {
   warnInstances(values, report)
+  const reachability = new Reachability(values, plans)
   const byName = new Map(plans.map((plan) => [plan.rule.name, plan]))
   for (const { value, path } of listed(values.rules, ['rules'])) {
     if (value.description === undefined && !report.failedWithin([...path, 'description'])) {
@@ -19,7 +20,7 @@ export function warn(values: FileValues, plans: readonly RulePlan[], report: Rep
     const plan = byName.get(value.name ?? '')
     if (plan === undefined || plan.rule.mode === 'off') continue
     warnLimits(value, plan, path, report)
-    const reason = unreachable(value, plan, values, plans)
+    const reason = reachability.reason(plan, value.match ?? {})
     if (reason !== undefined) report.warn([...path, 'match'], reason, 'key')
   }
 }

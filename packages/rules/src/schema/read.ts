@@ -128,12 +128,19 @@ function readLeaf(schema: z.core.$ZodType, tree: Tree, path: Path, report: Repor
     report.add(path, 'HEADGATE_RULES_RANGE', `{} is out of range${writeHint(schema)}`)
   } else if (typeof value === 'string' && notes.get(schema as z.ZodType)?.later?.includes(value)) {
     report.add(path, 'HEADGATE_RULES_UNSUPPORTED', `{} is not supported yet${writeHint(schema)}`)
+  } else if (isUnquotedText(schema, value, report.source.written(path))) {
+    report.add(path, 'HEADGATE_RULES_VALUE', '{} reads as a number or a flag here; quote the value')
   } else {
     const what = value === null ? 'is empty' : '{} is not right here'
     const options = issue.code === 'invalid_value' ? { options: issue.values.map(String) } : {}
     report.add(path, 'HEADGATE_RULES_VALUE', `${what}${writeHint(schema)}`, options)
   }
   return undefined
+}
+
+/** Whether the value would be right, had YAML not taken it for something else than text. */
+function isUnquotedText(schema: z.core.$ZodType, value: Tree, written: string | undefined): boolean {
+  return (typeof value === 'number' || typeof value === 'boolean') && z.safeParse(schema, written).success
 }
 
 /** Variables are texts; where a number or a flag is due, a text that spells one is one. */

@@ -46,7 +46,10 @@ const host = text(
       : '{} is not a host; write one without a port, such as api.example.com or "*.example.com"',
 )
 
-const headerValue = z.string().meta({ description: "The field's value, exactly; `*` is any." })
+const headerValue = text({
+  description: "The field's value, exactly; `*` is any.",
+  write: 'a text such as "2", or "*"',
+})
 
 const header = z
   .record(z.string().check(fieldKey), oneOrMany(headerValue))
@@ -71,13 +74,18 @@ const match = section(
   {
     ...conditions,
     not: section(conditions, 'Matches where not everything in it does.').optional(),
-    otherwise: z.literal(true).optional().meta({ description: 'Matches where no other rule does.' }),
+    otherwise: flag('Matches where no other rule does.', false).optional(),
   },
   'Which requests: keys are ANDed, a list is ORed. Absent: all requests.',
   ['descriptor'],
 )
 
 const burst = integer('The most units that can be taken at once; default: the N of the rate.', 1, MAX_UNITS)
+
+function overrideKey(context: z.core.ParsePayload<string>): void {
+  if (context.value !== '') return
+  context.issues.push({ code: 'custom', input: context.value, message: 'is an empty value; write one, or "*" for all' })
+}
 
 const override = z.union([
   rate('A rate, or unlimited.'),
@@ -101,7 +109,7 @@ const limit = section(
       later: ['calendar'],
     }).optional(),
     overrides: z
-      .record(z.string().min(1), override)
+      .record(z.string().check(overrideKey), override)
       .optional()
       .meta({ description: 'Other numbers for some values: exact, or a prefix with one final *.' }),
   },
