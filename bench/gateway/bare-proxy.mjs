@@ -47,12 +47,14 @@ class Answer {
       if (!HOP_BY_HOP.has(name.toLowerCase())) fields.push(name, raw[i + 1].latin1Slice())
     }
     this.res.writeHead(status, statusText, fields)
-    this.res.on('drain', resume)
+    this.resume = resume
     return true
   }
 
   onData(chunk) {
-    return this.res.write(chunk)
+    const more = this.res.write(chunk)
+    if (!more) this.res.once('drain', this.resume)
+    return more
   }
 
   onComplete() {
