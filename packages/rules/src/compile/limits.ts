@@ -1,4 +1,4 @@
-import { fixedWindow, InvalidArgumentError, type Limit, tokenBucket } from 'headgate'
+import { fixedWindow, HeadgateError, type InvalidArgumentError, type Limit, tokenBucket } from 'headgate'
 import type { Dimension } from '../dimensions/dimension.ts'
 import type { LimitPlan, Override, OverrideTable } from '../matching/plan.ts'
 import { isRate, parseRate, UNLIMITED } from '../rate.ts'
@@ -101,8 +101,8 @@ function limitOf(
     }
     return tokenBucket(burst === undefined ? options : { ...options, burst })
   } catch (error) {
-    if (!(error instanceof InvalidArgumentError)) throw error
-    refuse(error, burst, path, report)
+    if (!HeadgateError.is(error) || !('argument' in error)) throw error
+    refuse(error as InvalidArgumentError, burst, path, report)
     return undefined
   }
 }
