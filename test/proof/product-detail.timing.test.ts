@@ -34,7 +34,7 @@ describe('four gateways on one Redis, at three times the limit, with SCRIPT FLUS
     clearTimeout(flush)
     sent = answers[0] as Sent
     decisions = (await fleet.finish()).filter(ofDetail)
-  }, 60_000)
+  }, 120_000)
 
   it('admits between 0.97 and 1.00 of burst + rate × time over the run', () => {
     const most = BURST + RATE * spanOf(decisions)
@@ -113,17 +113,18 @@ describe('one user at 2,000/s beside fifty well-behaved ones', () => {
     // Another rule and another method of the same user are another budget, or none.
     expect(search).toEqual({ allowed: SECONDS, refused: 0, failed: 0 })
     expect(post).toEqual({ allowed: 20 * SECONDS, refused: 0, failed: 0 })
-  }, 60_000)
+  }, 120_000)
 
   it('is told apart by its address where it names nobody', async () => {
     await redis.command('FLUSHALL')
     const fleet = await startFleet(2, redis.url)
     const anonymous: Sender = { rate: 100, path: '/api/product/detail', user: () => '' }
     const [nobody, ann] = (await sendFor(3, fleet.ports, [anonymous, detail(4, () => 'ann')])) as [Sent, Sent]
-    await fleet.finish()
-    expect(nobody.allowed).toBeLessThanOrEqual(USER_RATE + USER_RATE * 3 + 1)
+    const decisions = (await fleet.finish()).filter((decision) => decision.user.startsWith('~ip'))
+    expect(nobody.allowed).toBeLessThanOrEqual(USER_RATE + USER_RATE * spanOf(decisions))
+    expect(decisions).toHaveLength(100 * 3)
     expect(ann).toEqual({ allowed: 12, refused: 0, failed: 0 })
-  }, 60_000)
+  }, 120_000)
 })
 
 describe('Redis killed and started again in the middle', () => {
@@ -155,5 +156,5 @@ describe('Redis killed and started again in the middle', () => {
     const end = decisions.at(-1)?.atUs ?? 0
     expect(store.length).toBeGreaterThan(0)
     expect(local.some((decision) => decision.atUs > end - 1_000_000)).toBe(false)
-  }, 60_000)
+  }, 120_000)
 })
