@@ -70,6 +70,8 @@ async function startGateway(log: string, storeUrl: string, upstream: Server) {
     },
     stdio: ['ignore', 'ignore', 'inherit'],
   })
+  // A test that runs out of time never ends its fleet.
+  process.once('exit', () => child.kill('SIGKILL'))
   for (let attempt = 0; attempt < 200; attempt++) {
     const answer = await fetch(`http://127.0.0.1:${port}/`).catch(() => undefined)
     if (answer !== undefined) return { child, port, log }
