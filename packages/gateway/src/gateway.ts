@@ -3,6 +3,7 @@ import type { GatewaySettings, RuleFile } from '@headgate/rules'
 import type { Engine } from 'headgate'
 import { trustSettings } from 'headgate/http'
 import { LiveRoutes } from './forward/live-routes.ts'
+import { Connections } from './front/connections.ts'
 import { drainServer } from './front/draining.ts'
 import type { Front, RequestMetrics } from './front/front.ts'
 import { requestFields } from './front/request-head.ts'
@@ -33,7 +34,7 @@ export class Gateway {
       trust,
       paths: settings.paths,
       corsOrigins: settings.cors.origins,
-      connections: new Set(),
+      connections: new Connections(),
       metrics,
       log,
       draining: false,
@@ -59,9 +60,9 @@ export class Gateway {
    */
   async drain(drainMs: number): Promise<boolean> {
     this.#front.draining = true
-    const finished = await drainServer(this.#server, drainMs, () => {
-      for (const connection of this.#front.connections) connection.closeUnused()
-    })
+    const { connections } = this.#front
+    const finished = await drainServer(this.#server, drainMs, () => connections.closeUnused())
+    connections.close()
     await this.#routes.destroy()
     return finished
   }

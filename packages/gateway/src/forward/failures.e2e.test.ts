@@ -98,6 +98,19 @@ describe('a client that stops', () => {
   })
 })
 
+describe('a client that waits', () => {
+  it('between its requests keeps its connection past the timeout of the route', async () => {
+    const up = await TestUpstream.start((_req, res) => res.end(Buffer.alloc(5_000_000)))
+    const { address } = await TestGateway.start({ upstreams: [up.origin], route: { timeout: '300ms' } })
+    const client = await RawConnection.open(address)
+    for (let i = 0; i < 2; i++) {
+      client.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\n\r\nhello')
+      expect((await client.answer()).body.length).toBe(5_000_000)
+      await sleep(600)
+    }
+  })
+})
+
 describe('an upstream that answers nonsense', () => {
   it('is answered 502, whatever it is', async () => {
     const nonsense = [
@@ -199,13 +212,13 @@ describe('a client that goes away (http-party/node-http-proxy PR#158)', () => {
     const gateway = await TestGateway.start({ upstreams: [up.origin], rules, store: url, timeout: '5s' })
     const { address } = gateway
     expect(await remaining(address)).toBe(99)
-    network.latencyMs = 100
+    network.delay(100)
     const client = await RawConnection.open(address)
     client.write(get('/'))
     await sleep(50)
     client.reset()
     await sleep(300)
-    network.latencyMs = 0
+    network.delay(0)
     expect(up.seen.length).toBe(1)
     expect(await remaining(address)).toBe(97)
     expect(gateway.lines.filter(({ level }) => level === 'error')).toEqual([])

@@ -34,6 +34,8 @@ export class Connection {
   last: OpenRequest | undefined
   /** Whatever still arrives here is not looked at. */
   closing = false
+  /** How often it was found without an open request. */
+  sweeps = 0
   /** What had arrived when it was last looked at, in bytes. */
   #bytesSeen = -1
   /** Called once all open requests are answered. */
@@ -67,6 +69,9 @@ export class Connection {
   /** One request less to answer. */
   answered(): void {
     this.open -= 1
+    this.sweeps = 0
+    // Between requests nobody is waited for.
+    if (this.socket.timeout) this.socket.setTimeout(0)
     const then = this.whenAnswered
     if (this.open > 0 || then === undefined) return
     this.whenAnswered = undefined

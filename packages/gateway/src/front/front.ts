@@ -3,7 +3,7 @@ import type { Decision, Engine, MatchedRule } from 'headgate'
 import type { TrustSettings } from 'headgate/http'
 import type { LiveRoutes } from '../forward/live-routes.ts'
 import type { Logger } from '../log.ts'
-import type { Connection } from './connection.ts'
+import type { Connections } from './connections.ts'
 import type { requestFields } from './request-head.ts'
 
 /** How a request ended: forwarded, 429 or 503, 403 by a list, or any other answer of our own. */
@@ -30,7 +30,7 @@ export interface Front {
   readonly trust: TrustSettings
   readonly paths: PathSettings
   readonly corsOrigins: readonly string[]
-  readonly connections: Set<Connection>
+  readonly connections: Connections
   readonly metrics: RequestMetrics
   readonly log: Logger
   /** No new connections: answers end theirs. */

@@ -6,12 +6,6 @@ import { Connection } from './connection.ts'
 import { Exchange } from './exchange.ts'
 import type { Front } from './front.ts'
 
-/**
- * How long a client's unused connection is kept: longer than the minute after which common load
- * balancers give theirs up, so that it is they who close, and no request meets a closed connection.
- */
-const IDLE_MS = 65_000
-
 /** How long a request's head may take to arrive. */
 const HEAD_MS = 60_000
 
@@ -21,7 +15,8 @@ const HEAD_MS = 60_000
  */
 export function frontServer(front: Front, overUnix: boolean): Server {
   const server = createServer({
-    keepAliveTimeout: IDLE_MS,
+    // See Connections.
+    keepAliveTimeout: 0,
     headersTimeout: HEAD_MS,
     // An upload may take any time, as long as it does not stop: see RequestBody.
     requestTimeout: 0,
@@ -33,13 +28,8 @@ export function frontServer(front: Front, overUnix: boolean): Server {
   server.maxHeadersCount = 0
   server.on('connection', (socket) => {
     // A peer that is gone already has no address any more, and must not pass as one on a unix socket.
-    if (!overUnix && socket.remoteAddress === undefined) {
-      socket.destroy()
-      return
-    }
-    const connection = new Connection(socket, front.trust)
-    front.connections.add(connection)
-    socket.once('close', () => front.connections.delete(connection))
+    if (!overUnix && socket.remoteAddress === undefined) socket.destroy()
+    else front.connections.add(socket, front.trust)
   })
   const begin = (req: IncomingMessage, res: ServerResponse): Exchange | undefined => {
     const connection = Connection.of(req.socket)
