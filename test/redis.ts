@@ -16,8 +16,8 @@ export interface RedisServer {
   resume(): void
   /** kill −9: what it held is lost. */
   kill(): Promise<void>
-  /** Starts it again on the same port. */
-  start(): Promise<void>
+  /** Starts it again on the same port. @param args settings beside those it was made with */
+  start(...args: string[]): Promise<void>
   stop(): Promise<void>
 }
 
@@ -53,12 +53,25 @@ class Server implements RedisServer {
     return `redis://127.0.0.1:${this.port}`
   }
 
-  async start(): Promise<void> {
-    const own = ['--port', `${this.port}`, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', this.folder]
-    const child = spawn('redis-server', [...own, ...this.args], { stdio: 'ignore' })
+  async start(...args: string[]): Promise<void> {
+    const own = [
+      '--port',
+      `${this.port}`,
+      '--bind',
+      '127.0.0.1',
+      '--save',
+      '',
+      '--appendonly',
+      'no',
+      '--dir',
+      this.folder,
+    ]
+    const child = spawn('redis-server', [...own, ...this.args, ...args], { stdio: 'ignore' })
     let failure: Error | undefined
     child.on('error', (error) => {
-      failure = new Error(`redis-server does not start: ${error.message}; npm test installs it (Debian: apt-get install redis-server)`)
+      failure = new Error(
+        `redis-server does not start: ${error.message}; npm test installs it (Debian: apt-get install redis-server)`,
+      )
     })
     this.child = child
     for (let attempt = 0; attempt < 200; attempt++) {

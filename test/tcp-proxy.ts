@@ -6,8 +6,8 @@ export interface TcpProxy {
   readonly port: number
   /** Connections made to it so far. */
   readonly connections: number
-  /** How long each byte is on its way, in either direction, in ms. */
-  latencyMs: number
+  /** How long each byte is on its way from now on, in either direction, in ms; what is on its way arrives at once. */
+  delay(ms: number): void
   /** From now on everything is swallowed, without an RST or a FIN: also what new connections send. */
   drop(): void
   /** What is sent from now on gets through again; what was swallowed stays lost, so its connections end. */
@@ -32,7 +32,9 @@ export async function startProxy(port: number): Promise<TcpProxy> {
 
 class Wire implements TcpProxy {
   connections = 0
-  latencyMs = 0
+  private latencyMs = 0
+  /** What is on its way, in order. */
+  private readonly underway = new Map<NodeJS.Timeout, () => void>()
   private readonly target: number
   private readonly pairs = new Set<Pair>()
   private server: Server | undefined
@@ -53,6 +55,16 @@ class Wire implements TcpProxy {
     await once(server, 'listening')
     this.listening = (server.address() as AddressInfo).port
     this.server = server
+  }
+
+  delay(ms: number): void {
+    this.latencyMs = ms
+    const arrivals = [...this.underway]
+    this.underway.clear()
+    for (const [timer, arrive] of arrivals) {
+      clearTimeout(timer)
+      arrive()
+    }
   }
 
   drop(): void {
@@ -104,9 +116,16 @@ class Wire implements TcpProxy {
 
   private forward(from: Socket, to: Socket, pair: Pair, toServer: boolean): void {
     from.setNoDelay(true)
-    const later = (act: () => void) => {
-      if (this.latencyMs === 0) act()
-      else setTimeout(act, this.latencyMs)
+    const later = (arrive: () => void) => {
+      if (this.latencyMs === 0) {
+        arrive()
+        return
+      }
+      const timer = setTimeout(() => {
+        this.underway.delete(timer)
+        arrive()
+      }, this.latencyMs)
+      this.underway.set(timer, arrive)
     }
     from.on('data', (data) => {
       if (pair.swallows) return

@@ -61,7 +61,7 @@ export class StoreFault extends Error {
   }
 }
 
-/** A check on its way through a store; exactly one of `answer` and `fail` is called, once. */
+/** A check on its way through a store; one of `answer` and `fail` is called once, unless its deadline passes first. */
 export interface Ticket {
   readonly check: Check
   /** When its caller stops waiting, on `performance.now()`. */

@@ -37,6 +37,7 @@ export function openIoredis(client: IoredisClient, events: LinkEvents, connectTi
     maxRetriesPerRequest: 0,
     connectTimeout: connectTimeoutMs,
     disconnectTimeout: 1,
+    maxLoadingRetryTime: 100,
     commandTimeout: undefined,
     socketTimeout: undefined,
     enableAutoPipelining: false,

@@ -168,15 +168,18 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
 
   private receive(batch: Batch, reply: unknown): void {
     this.unansweredMs = Number.POSITIVE_INFINITY
-    const [status, nowUs, garbage] = reply as number[]
-    if (Array.isArray(reply) && Number.isSafeInteger(nowUs)) {
-      this.clock.see(nowUs as number)
+    const numbers = Array.isArray(reply) ? (reply as number[]) : []
+    const [status, nowUs, garbage = 0] = numbers
+    if (nowUs !== undefined && Number.isSafeInteger(nowUs)) {
+      this.clock.see(nowUs)
       if (status === 1) {
         this.resend(batch, new StoreFault('stale', 'the check reached the store after its deadline', true))
         return
       }
-      if ((garbage as number) > 0) this.report('unreadable state in Redis was replaced', 'garbage', garbage as number)
-      if (batch.answer(reply)) return
+      if (batch.answer(numbers)) {
+        if (garbage > 0) this.report('unreadable state in Redis was replaced', 'garbage', garbage)
+        return
+      }
     }
     failAll(batch, new StoreFault('script', `the script's reply has an unknown form: ${brief(reply)}`, false))
   }
@@ -199,7 +202,9 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
       return
     }
     const again = new Batch(this.prefix, batch.attempt + 1)
-    for (const ticket of batch.tickets) if (!ticket.settled) again.add(ticket)
+    const nowMs = performance.now()
+    // One whose deadline has passed is about to be answered without the store, though nobody came to it yet.
+    for (const ticket of batch.tickets) if (!ticket.settled && ticket.deadlineMs > nowMs) again.add(ticket)
     this.send(again)
   }
 
