@@ -11,12 +11,13 @@ export async function temporaryFolder(): Promise<string> {
   return realpath(await mkdtemp(join(tmpdir(), 'headgate-test-')))
 }
 
-/** Copies the repository as a fresh clone has it; with `dist`, the builds too. */
-export async function copyRepository({ dist = false } = {}): Promise<string> {
+/** Copies the repository as a fresh clone has it; with `dist` the builds too, without `tests` none of those. */
+export async function copyRepository({ dist = false, tests = true } = {}): Promise<string> {
   const copy = await temporaryFolder()
   await cp(ROOT, copy, {
     recursive: true,
-    filter: (from) => !MADE.has(basename(from)) || (dist && basename(from) === 'dist'),
+    filter: (from) =>
+      (!MADE.has(basename(from)) || (dist && basename(from) === 'dist')) && (tests || !from.endsWith('.test.ts')),
   })
   return copy
 }
