@@ -205,73 +205,76 @@ describe('a kept connection that the upstream closed (sagemathinc/http-proxy-3#5
   })
 })
 
-describe('a client that goes away (http-party/node-http-proxy PR#158)', () => {
-  it('while the decision is pending: charged once, nothing forwarded', async () => {
-    const up = await TestUpstream.start()
-    const { url, network } = await slowStore()
-    const gateway = await TestGateway.start({ upstreams: [up.origin], rules, store: url, timeout: '5s' })
-    const { address } = gateway
-    expect(await remaining(address)).toBe(99)
-    network.delay(100)
-    const client = await RawConnection.open(address)
-    client.write(get('/'))
-    await sleep(50)
-    client.reset()
-    await sleep(300)
-    network.delay(0)
-    expect(up.seen.length).toBe(1)
-    expect(await remaining(address)).toBe(97)
-    expect(gateway.lines.filter(({ level }) => level === 'error')).toEqual([])
-  })
-
-  it('before the upstream is connected: nothing is sent', async () => {
-    const up = await TestUpstream.start()
-    const { address } = await TestGateway.start({ upstreams: [up.origin], rules })
-    const client = await RawConnection.open(address)
-    client.write(get('/gone'))
-    client.reset()
-    await sleep(100)
-    expect(up.open).toBe(0)
-    expect((await ask(address, get('/'))).status).toBe(200)
-  })
-
-  it('while it uploads: the upstream request ends within a second, charged once', async () => {
-    const up = await TestUpstream.start()
-    const { address } = await TestGateway.start({ upstreams: [up.origin], rules })
-    const client = await RawConnection.open(address)
-    client.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nsome')
-    await expect.poll(() => up.open).toBe(1)
-    client.reset()
-    await expect.poll(() => up.open, { timeout: 1000 }).toBe(0)
-    expect(await remaining(address)).toBe(98)
-  })
-
-  it('while it waits for the head, or in the middle of the answer: the same', async () => {
-    const up = await TestUpstream.start((req, res) => {
-      if (req.url === '/half') res.write('half')
-      else if (req.url === '/count') res.end()
-    })
-    const { address } = await TestGateway.start({ upstreams: [up.origin], rules })
-    for (const target of ['/half', '/never']) {
+describe.each(['reset', 'close'] as const)(
+  'a client that goes away by %s (http-party/node-http-proxy PR#158)',
+  (leave) => {
+    it('while the decision is pending: charged once, nothing forwarded', async () => {
+      const up = await TestUpstream.start()
+      const { url, network } = await slowStore()
+      const gateway = await TestGateway.start({ upstreams: [up.origin], rules, store: url, timeout: '5s' })
+      const { address } = gateway
+      expect(await remaining(address)).toBe(99)
+      network.delay(100)
       const client = await RawConnection.open(address)
-      client.write(get(target))
-      await expect.poll(() => up.open).toBe(1)
-      if (target === '/half') await expect.poll(() => client.bytesReceived).toBeGreaterThan(0)
-      client.reset()
-      await expect.poll(() => up.open, { timeout: 1000 }).toBe(0)
-    }
-    expect(await remaining(address)).toBe(97)
-  })
+      client.write(get('/'))
+      await sleep(50)
+      client[leave]()
+      await sleep(300)
+      network.delay(0)
+      expect(up.seen.length).toBe(1)
+      expect(await remaining(address)).toBe(97)
+      expect(gateway.lines.filter(({ level }) => level === 'error')).toEqual([])
+    })
 
-  it('while it does not read its answer: the same', async () => {
-    const up = await TestUpstream.start((_req, res) => res.end(Buffer.alloc(30_000_000)))
-    const { address } = await TestGateway.start({ upstreams: [up.origin] })
-    const client = await RawConnection.open(address)
-    client.socket.pause()
-    client.write(get('/'))
-    await expect.poll(() => up.open).toBe(1)
-    await sleep(100)
-    client.reset()
-    await expect.poll(() => up.open, { timeout: 1000 }).toBe(0)
-  })
-})
+    it('before the upstream is connected: nothing is sent', async () => {
+      const up = await TestUpstream.start()
+      const { address } = await TestGateway.start({ upstreams: [up.origin], rules })
+      const client = await RawConnection.open(address)
+      client.write(get('/gone'))
+      client[leave]()
+      await sleep(100)
+      expect(up.open).toBe(0)
+      expect((await ask(address, get('/'))).status).toBe(200)
+    })
+
+    it('while it uploads: the upstream request ends within a second, charged once', async () => {
+      const up = await TestUpstream.start()
+      const { address } = await TestGateway.start({ upstreams: [up.origin], rules })
+      const client = await RawConnection.open(address)
+      client.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nsome')
+      await expect.poll(() => up.open).toBe(1)
+      client[leave]()
+      await expect.poll(() => up.open, { timeout: 1000 }).toBe(0)
+      expect(await remaining(address)).toBe(98)
+    })
+
+    it('while it waits for the head, or in the middle of the answer: the same', async () => {
+      const up = await TestUpstream.start((req, res) => {
+        if (req.url === '/half') res.write('half')
+        else if (req.url === '/count') res.end()
+      })
+      const { address } = await TestGateway.start({ upstreams: [up.origin], rules })
+      for (const target of ['/half', '/never']) {
+        const client = await RawConnection.open(address)
+        client.write(get(target))
+        await expect.poll(() => up.open).toBe(1)
+        if (target === '/half') await expect.poll(() => client.bytesReceived).toBeGreaterThan(0)
+        client[leave]()
+        await expect.poll(() => up.open, { timeout: 1000 }).toBe(0)
+      }
+      expect(await remaining(address)).toBe(97)
+    })
+
+    it('while it does not read its answer: the same', async () => {
+      const up = await TestUpstream.start((_req, res) => res.end(Buffer.alloc(30_000_000)))
+      const { address } = await TestGateway.start({ upstreams: [up.origin] })
+      const client = await RawConnection.open(address)
+      client.socket.pause()
+      client.write(get('/'))
+      await expect.poll(() => up.open).toBe(1)
+      await sleep(100)
+      client[leave]()
+      await expect.poll(() => up.open, { timeout: 1000 }).toBe(0)
+    })
+  },
+)

@@ -25,6 +25,8 @@ export function onClientError(error: Error & { code?: string }, socket: Socket):
     socket.destroy(error)
     return false
   }
+  // What follows a request that said it was the last: the connection ends with its answer anyway.
+  if (code === 'HPE_CLOSED_CONNECTION') return false
   // Connected and never said a word: there is nothing to answer.
   if (socket.bytesRead === 0) {
     socket.destroy()

@@ -92,6 +92,7 @@ export class Connection {
   /** Writes a whole answer past the server, whose parser gave this connection up, and closes it. */
   end(answer: string): void {
     this.closing = true
+    if (!this.socket.writable) return
     this.socket.pause()
     this.socket.write(answer, 'latin1')
     this.#linger()

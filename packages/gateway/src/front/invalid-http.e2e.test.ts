@@ -130,6 +130,15 @@ describe('a request behind another one on a connection', () => {
     expect(up.seen.map((seen) => seen.target)).toEqual(['/slow'])
   })
 
+  it('is not answered when the one before said it was the last', async () => {
+    const { up, address } = await start()
+    const client = await RawConnection.open(address)
+    client.write(`${get('/last', ['Connection: close'])}${get('/after')}`)
+    expect((await client.answer()).body.toString()).toBe('GET /last')
+    expect((await client.closed()).length).toBe(0)
+    expect(up.seen.length).toBe(1)
+  })
+
   it('does not exist where a body ends in garbage: the request is given up', async () => {
     const { up, address } = await start()
     const ended = new Promise<void>((resolve) => {
