@@ -1,0 +1,164 @@
+import { setTimeout as sleep } from 'node:timers/promises'
+import { Redis } from 'ioredis-5'
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
+import { type RedisServer, startRedis } from '../../../../../test/redis.ts'
+import { fixedWindow } from '../../algorithms/fixed-window/index.ts'
+import { tokenBucket } from '../../algorithms/token-bucket/index.ts'
+import { createEngine, type Engine } from '../../engine.ts'
+import type { Limit } from '../../limit.ts'
+import { DECIDE_LUA } from '../../script/decide.generated.ts'
+import type { RemoteStore } from '../../store.ts'
+import { Batch } from './batch.ts'
+import { redisStore } from './index.ts'
+
+let server: RedisServer
+let redis: Redis
+let store: RemoteStore
+let engine: Engine
+
+beforeAll(async () => {
+  server = await startRedis()
+  redis = new Redis(server.url)
+  store = redisStore(redis, { prefix: 'expiry' })
+  engine = createEngine({ store, timeoutMs: 10_000 })
+})
+
+afterAll(async () => {
+  await engine.close()
+  await store.close()
+  redis.disconnect()
+  await server.stop()
+})
+
+beforeEach(async () => {
+  await redis.flushall()
+})
+
+const both = (limit: number, period: string | number): Limit[] => [
+  tokenBucket({ limit, period }),
+  fixedWindow({ limit, period, align: 'first-hit' }),
+]
+const check = (limit: Limit, key = 'ann', cost = 1) => engine.check([{ name: limit.algorithm, limit, key, cost }])
+const peek = (limit: Limit, key = 'ann') => engine.peek([{ name: limit.algorithm, limit, key }])
+const keyOf = (limit: Limit, key = 'ann') => `expiry:${limit.algorithm}:${key}`
+const ttl = (limit: Limit, key = 'ann') => redis.pttl(keyOf(limit, key))
+
+/** The TTL as the script leaves it, read in the same call: a short one is over before a second call comes. */
+async function ttlLeft(limit: Limit, cost = 1): Promise<number> {
+  const batch = new Batch('expiry:')
+  const part = { name: 'limit', limit, space: 'now:', value: `${limit.wire}`, cost, onStoreFailure: 'local' as const }
+  const nothing = () => undefined
+  batch.add({ check: { parts: [part], peek: false }, deadlineMs: 0, settled: false, answer: nothing, fail: nothing })
+  const lua = `local function decide()\n${DECIDE_LUA}\nend\ndecide()\nreturn redis.call('PTTL', KEYS[1])`
+  return (await redis.eval(lua, batch.keys.length, ...batch.keys, batch.encode(Number.MAX_SAFE_INTEGER))) as number
+}
+
+describe('the expiry of a counter in Redis', () => {
+  it('is there after every call, also at the edge of expiring (scttcper/koa-simple-ratelimit#34)', async () => {
+    const keys = Array.from({ length: 500 }, (_, i) => `caller${i}`)
+    const limits = both(2, 100)
+    const until = performance.now() + 1500
+    let calls = 0
+    while (performance.now() < until) {
+      for (const limit of limits) {
+        await Promise.all(keys.map((key) => check(limit, key)))
+        const ttls = await Promise.all(keys.map((key) => ttl(limit, key)))
+        // -1: a key without an expiry; -2: it has expired meanwhile, as it should.
+        expect(ttls.filter((ms) => ms === -1 || ms > 202)).toEqual([])
+        calls += keys.length
+      }
+    }
+    expect(calls).toBeGreaterThan(3000)
+  })
+
+  it('is given back to a key that lost it, by a refusal too, and the caller passes again (alisaifee/limits#15)', async () => {
+    for (const limit of both(2, '500ms')) {
+      await check(limit, 'ann', 2)
+      await redis.persist(keyOf(limit))
+      expect(await ttl(limit)).toBe(-1)
+      expect((await check(limit)).allowed).toBe(false)
+      const left = await ttl(limit)
+      expect([left > 0, left <= 501]).toEqual([true, true])
+      await sleep(501)
+      expect((await check(limit, 'ann', 2)).allowed).toBe(true)
+    }
+  })
+
+  it('is at least 1 ms, however fast the budget is back (redis/redis PR#15093)', async () => {
+    for (const rate of [3, 1000, 1_000_000, 5_000_000]) {
+      const limit = tokenBucket({ limit: rate, period: '1s', burst: 1 })
+      expect(await ttlLeft(limit)).toBeGreaterThanOrEqual(1)
+    }
+  })
+
+  it('is the time until the state means nothing, in ms rounded up, and 1 ms for Redis’s own rounding', async () => {
+    const limit = tokenBucket({ limit: 3, period: '10s', burst: 30 })
+    // 10 units take 33,333.3 ms.
+    expect([33_335, 33_334]).toContain(await ttlLeft(limit, 10))
+    const window = fixedWindow({ limit: 5, period: 12_345.678, align: 'first-hit' })
+    expect([12_347, 12_346]).toContain(await ttlLeft(window))
+  })
+
+  it.each(['1s', '1m', '1h', '1d', '365d'])(
+    'is of the order of the period %s, in its unit (Kong/kong#14995)',
+    async (period) => {
+      for (const limit of [...both(2, period), fixedWindow({ limit: 2, period })]) {
+        const ms = await ttlLeft(limit)
+        expect(ms).toBeGreaterThan(0)
+        expect(ms).toBeLessThanOrEqual(limit.periodUs / 1000 + 1)
+        await redis.flushall()
+      }
+    },
+  )
+
+  it('never overflows: a year’s bucket of the largest burst (traefik/traefik#8235)', async () => {
+    expect(() => tokenBucket({ limit: 1, period: '30d', burst: 1_000_000 })).toThrow(/these fit: burst 3474 or less/)
+    for (const limit of [
+      tokenBucket({ limit: 1, period: '30d', burst: 3474 }),
+      tokenBucket({ limit: 1, period: '365d' }),
+      tokenBucket({ limit: 120, period: '1s' }),
+    ]) {
+      const full = limit.capacity
+      const ms = await ttlLeft(limit, full)
+      expect(Math.abs(ms - 1 - Math.ceil(limit.spanUs / 1000))).toBeLessThanOrEqual(1)
+      await redis.flushall()
+      expect((await check(limit, 'ann', full)).allowed).toBe(true)
+      expect((await check(limit, 'ann', full)).allowed).toBe(false)
+      await redis.flushall()
+    }
+  })
+
+  it('stands on every key that the limiter makes, and all are gone after it (upstash/ratelimit-js#95)', async () => {
+    const limits = both(5, '300ms')
+    for (const calls of [1, 2, 50]) {
+      for (let i = 0; i < calls; i++) for (const limit of limits) await check(limit, `caller${i % 7}`)
+      for (const key of await redis.keys('*')) {
+        expect(key).toMatch(/^expiry:/)
+        expect(await redis.pttl(key)).not.toBe(-1)
+      }
+    }
+    await sleep(350)
+    expect(await redis.dbsize()).toBe(0)
+  })
+
+  it('is not extended by a peek or a question, and no key is made for one (upstash/ratelimit-js#111)', async () => {
+    for (const limit of both(2, '1m')) {
+      for (let i = 0; i < 50; i++) await Promise.all([peek(limit, 'unseen'), check(limit, 'unseen', 0)])
+      expect(await redis.exists(keyOf(limit, 'unseen'))).toBe(0)
+      await check(limit, 'ann', 2)
+      const before = await redis.call('PEXPIRETIME', keyOf(limit))
+      const raw = await redis.getBuffer(keyOf(limit))
+      for (let i = 0; i < 50; i++) await Promise.all([peek(limit), check(limit, 'ann', 0), check(limit)])
+      expect(await redis.call('PEXPIRETIME', keyOf(limit))).toBe(before)
+      expect(await redis.getBuffer(keyOf(limit))).toEqual(raw)
+    }
+  })
+
+  it('is not extended by refused costs of any size (upstash/ratelimit-js PR#156)', async () => {
+    const limit = tokenBucket({ limit: 1, period: '10s', burst: 5 })
+    await check(limit, 'ann', 3)
+    for (const cost of [5, 1_000_000, Number.MAX_SAFE_INTEGER])
+      expect((await check(limit, 'ann', cost)).allowed).toBe(false)
+    expect(await ttl(limit)).toBeLessThanOrEqual(30_001)
+  })
+})
