@@ -10,20 +10,21 @@ const [rate, seconds, users] = [values.rate, values.seconds, values.users].map(N
 
 const ports = [8081, 8082, 8083, 8084]
 const agent = new Agent({ keepAlive: true, maxSockets: 64 })
-const counts = { 200: 0, 429: 0, other: 0 }
+/** By status, or by the code of the error. */
+const counts = { 200: 0, 429: 0 }
 
 function send(n) {
   const options = { agent, host: '127.0.0.1', port: ports[n % ports.length], path: '/api/product/detail' }
   return new Promise((resolve) => {
-    const done = (status) => {
-      counts[status in counts ? status : 'other'] += 1
+    const done = (what) => {
+      counts[what] = (counts[what] ?? 0) + 1
       resolve()
     }
     // A step of a large prime spreads the requests over all users.
     const request = get({ ...options, headers: { 'x-user-id': `u${(n * 7919) % users}` } }, (response) => {
       response.resume().on('end', () => done(response.statusCode))
     })
-    request.on('error', () => done('other'))
+    request.on('error', (error) => done(error.code ?? error.message))
   })
 }
 
@@ -42,6 +43,8 @@ for (let elapsed = 0; elapsed < seconds; elapsed = (performance.now() - started)
   await sleep(5)
 }
 await Promise.all(pending)
-const law = Math.floor(120 + ((performance.now() - started) / 1000) * 800)
-console.log(`sent ${sent}: ${counts[200]} admitted (at most ${law}), ${counts[429]} refused, ${counts.other} otherwise`)
+const most = Math.floor(120 + ((performance.now() - started) / 1000) * 800)
+const { 200: admitted, 429: refused, ...others } = counts
+console.log(`sent ${sent}: ${admitted} admitted (at most ${most}), ${refused} refused`)
+if (Object.keys(others).length > 0) console.log('answered otherwise:', others)
 agent.destroy()
