@@ -72,10 +72,11 @@ export class Connection {
     this.sweeps = 0
     // Between requests nobody is waited for.
     if (this.socket.timeout) this.socket.setTimeout(0)
+    if (this.open > 0) return
+    this.last = undefined
     const then = this.whenAnswered
-    if (this.open > 0 || then === undefined) return
     this.whenAnswered = undefined
-    then()
+    then?.()
   }
 
   /**
