@@ -7,5 +7,8 @@ if (!existsSync(built)) {
   console.error('headgate: not built yet. In a checkout of the repository, run: npm run build')
   process.exit(1)
 }
-const { main } = await import(built.href)
+const { main } = await import(built.href).catch((error) => {
+  console.error(`headgate: cannot be loaded (${error.message.split('\n')[0]}). Install it again, or run: npm ci`)
+  process.exit(1)
+})
 process.exitCode = await main(process.argv.slice(2))

@@ -13,6 +13,11 @@ export function namedCounters(file: RuleFile, target: string, keys: readonly str
   return file.itemsFor(rule, limit, keyValues(file, rule, limit, keys))
 }
 
+/** Where {@link namedCounters} finds none. */
+export function unlimitedLine(target: string): string {
+  return `${target}: unlimited for this key, so nothing is counted`
+}
+
 /** Counters of a process in its memory are out of reach for another process. */
 export function refuseMemory(file: RuleFile, what: string): void {
   if (file.store.kind !== 'memory') return

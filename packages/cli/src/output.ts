@@ -21,12 +21,15 @@ export class Output {
     process.stdout.write(`${JSON.stringify(value, null, 2)}\n`)
   }
 
-  /** What is wrong and what to do, never a stack trace unless asked for. */
+  /** What is wrong and what to do; a stack trace only where it is asked for. */
   failure(error: unknown): void {
-    const known = HeadgateError.is(error)
-    const text = known ? messageOf(error) : `unexpected error: ${messageOf(error)} (HEADGATE_DEBUG=1 shows where)`
-    process.stderr.write(`${styleText('red', 'headgate:', { stream: process.stderr })} ${text}\n`)
-    if (process.env.HEADGATE_DEBUG === '1' && error instanceof Error) process.stderr.write(`${error.stack}\n`)
+    const say = (text: string) => process.stderr.write(`${text}\n`)
+    const name = styleText('red', 'headgate:', { stream: process.stderr })
+    const message = messageOf(error)
+    if (!HeadgateError.is(error)) say(`${name} unexpected error: ${message} (HEADGATE_DEBUG=1 shows where)`)
+    else if (problemsOf(error) === undefined) say(`${name} ${message}`)
+    else say(`${message}\n${name} nothing was done: correct the rule file first`)
+    if (process.env.HEADGATE_DEBUG === '1' && error instanceof Error) say(error.stack ?? '')
   }
 
   /** For stdout: plain unless that is a terminal that shows colours. */
@@ -37,7 +40,15 @@ export class Output {
 
 /** An error as `--json` shows it. */
 export function errorData(error: unknown) {
-  return { error: { code: HeadgateError.is(error) ? error.code : 'HEADGATE_INTERNAL', message: messageOf(error) } }
+  const code = HeadgateError.is(error) ? error.code : 'HEADGATE_INTERNAL'
+  const problems = problemsOf(error)
+  return { error: { code, message: messageOf(error), ...(problems && { problems }) } }
+}
+
+/** What is wrong in a rule file that could be read: each is a line of the message, with its place. */
+function problemsOf(error: unknown): readonly object[] | undefined {
+  const isRuleFile = HeadgateError.is(error) && error.code !== 'HEADGATE_RULES_FILE' && 'problems' in error
+  return isRuleFile ? (error.problems as readonly object[]) : undefined
 }
 
 function messageOf(error: unknown): string {

@@ -1,4 +1,4 @@
-import { namedCounters, refuseMemory } from '../counters.ts'
+import { namedCounters, refuseMemory, unlimitedLine } from '../counters.ts'
 import { EXIT, type ExitCode } from '../exit.ts'
 import { leftText, rateText } from '../limit-text.ts'
 import type { CommonOptions } from '../options.ts'
@@ -14,10 +14,14 @@ export async function peek(target: string, given: readonly string[], options: Co
   const file = await openRules(options.config)
   refuseMemory(file, 'peek')
   const items = namedCounters(file, target, given)
-  const budgets = await withStore(file, (store) => store.peek(items))
   const output = new Output(options.json ?? false)
+  if (items.length === 0) {
+    if (output.json) output.data({ store: file.storeName, allowed: true, limits: [] })
+    else output.line(unlimitedLine(target))
+    return EXIT.fine
+  }
+  const budgets = await withStore(file, (store) => store.peek(items))
   if (output.json) output.data({ store: file.storeName, ...peekData(budgets) })
-  else if (items.length === 0) output.line(`${target}: unlimited for this key, so nothing is counted`)
   else for (const line of peekLines(budgets, output)) output.line(line)
   return budgets.decision.allowed ? EXIT.fine : EXIT.refused
 }

@@ -1,4 +1,4 @@
-import { namedCounters, refuseMemory } from '../counters.ts'
+import { namedCounters, refuseMemory, unlimitedLine } from '../counters.ts'
 import { EXIT, type ExitCode } from '../exit.ts'
 import { rateText } from '../limit-text.ts'
 import type { CommonOptions } from '../options.ts'
@@ -12,14 +12,18 @@ export async function reset(target: string, given: readonly string[], options: C
   const file = await openRules(options.config)
   refuseMemory(file, 'reset')
   const items = namedCounters(file, target, given)
+  const output = new Output(options.json ?? false)
+  if (items.length === 0) {
+    if (output.json) output.data({ store: file.storeName, reset: [] })
+    else output.line(unlimitedLine(target))
+    return EXIT.fine
+  }
   const before = await withStore(file, async (store) => {
     const budgets = await store.peek(items)
     await store.reset(items)
     return budgets
   })
-  const output = new Output(options.json ?? false)
   if (output.json) output.data({ store: file.storeName, reset: resetData(before) })
-  else if (items.length === 0) output.line(`${target}: unlimited for this key, so nothing is counted`)
   else for (const line of resetLines(before, output)) output.line(line)
   return EXIT.fine
 }

@@ -27,7 +27,7 @@ async function check(path: string): Promise<{ rules?: RuleFile; problems: readon
     const rules = await loadRules(path)
     return { rules, problems: rules.warnings }
   } catch (error) {
-    if (error instanceof RuleFileError) return { problems: error.problems }
+    if (error instanceof RuleFileError && error.code !== 'HEADGATE_RULES_FILE') return { problems: error.problems }
     throw error
   }
 }

@@ -1,0 +1,73 @@
+import { execFile } from 'node:child_process'
+import { beforeAll, describe, expect, it } from 'vitest'
+import { assertFreshBuild, HEADGATE_BIN } from '../../../test/fresh-build.ts'
+import { headgate, plainEnv } from './test-support/headgate.ts'
+
+beforeAll(assertFreshBuild)
+
+describe('headgate', () => {
+  it.each(['up', 'validate', 'explain', 'peek', 'reset'])(
+    '%s --help shows examples and exit codes',
+    async (command) => {
+      const { code, stdout, stderr } = await headgate([command, '--help'])
+      expect([code, stderr]).toEqual([0, ''])
+      expect(stdout).toMatch(/^Usage: headgate /)
+      expect(stdout).toContain(`Examples:\n  headgate ${command}`)
+      expect(stdout).toContain('Exit codes: 0 ')
+      expect(stdout).toContain('-c, --config <file>')
+      expect(stdout).toContain('--json')
+    },
+  )
+
+  it('--help names every command, with examples', async () => {
+    const { code, stdout } = await headgate(['--help'])
+    expect(code).toBe(0)
+    for (const command of ['up', 'validate|check', 'explain', 'peek', 'reset'])
+      expect(stdout).toContain(`\n  ${command} `)
+    expect(stdout).toContain('Examples:\n  headgate up -c headgate.yaml')
+  })
+
+  it('help COMMAND is the help of the command', async () => {
+    const [asked, flag] = await Promise.all([headgate(['help', 'peek']), headgate(['peek', '--help'])])
+    expect(asked).toEqual(flag)
+  })
+
+  it('without a command shows the help on stderr and exits 2', async () => {
+    const { code, stdout, stderr } = await headgate([])
+    expect([code, stdout]).toEqual([2, ''])
+    expect(stderr).toMatch(/^Usage: headgate /)
+  })
+
+  it('--version prints the version', async () => {
+    const { code, stdout } = await headgate(['--version'])
+    expect(code).toBe(0)
+    expect(stdout).toMatch(/^\d+\.\d+\.\d+\n$/)
+  })
+
+  it.each([
+    [['pek'], "unknown command 'pek'; did you mean peek"],
+    [['frobnicate'], "unknown command 'frobnicate'; see headgate --help"],
+    [['peek'], "missing required argument 'rule[/limit]'; see headgate peek --help"],
+    [['peek', 'a', '--jsn'], "unknown option '--jsn'; did you mean --json"],
+    [['validate', '-c'], "option '-c, --config <file>' argument missing; see headgate validate --help"],
+    [['up', 'now'], "too many arguments for 'up'. Expected 0 arguments but got 1; see headgate up --help"],
+  ])('%j is refused in one line that says what to do, with exit code 2', async (args, line) => {
+    expect(await headgate(args)).toEqual({ code: 2, stdout: '', stderr: `headgate: ${line}\n` })
+  })
+
+  it('with --json prints usage errors as JSON too', async () => {
+    const { code, stdout, stderr } = await headgate(['pek', '--json'])
+    expect(code).toBe(2)
+    const message = "unknown command 'pek'; did you mean peek"
+    expect(JSON.parse(stdout)).toEqual({ error: { code: 'HEADGATE_USAGE', message } })
+    expect(stderr).toBe(`headgate: ${message}\n`)
+  })
+
+  it('does not complain when nobody reads on', async () => {
+    const command = `"${process.execPath}" "${HEADGATE_BIN}" --help | head -n 1`
+    const stderr = await new Promise<string>((resolve) => {
+      execFile('sh', ['-c', command], { env: plainEnv() }, (_error, _stdout, text) => resolve(text))
+    })
+    expect(stderr).toBe('')
+  })
+})
