@@ -85,8 +85,12 @@ describe('npm start', () => {
     const redis = await startRedis()
     try {
       const { port } = await start({ HEADGATE_STORE: redis.url })
-      await fetch(`http://127.0.0.1:${port}/api/hello`, { headers: { 'x-user-id': 'ann' } })
-      expect(await redis.command('EXISTS', 'quickstart:hello:user:ann')).toContain('1')
+      // On a busy machine the first answers may come too late for their deadline, and be decided without Redis.
+      const callOnce = async () => {
+        await fetch(`http://127.0.0.1:${port}/api/hello`, { headers: { 'x-user-id': 'ann' } })
+        return redis.command('EXISTS', 'quickstart:hello:user:ann')
+      }
+      await expect.poll(callOnce, { timeout: 20_000 }).toContain('1')
     } finally {
       await redis.stop()
     }
