@@ -19,7 +19,7 @@ const TEXT = /^(\d{1,15})(ms|s|m|h|d|w)$/
  * @throws InvalidArgumentError naming `argument` for anything else, fractions of a microsecond too
  */
 export function durationUs(duration: Duration, argument: string): number {
-  const us = typeof duration === 'number' ? duration * 1000 : textUs(duration)
+  const us = typeof duration === 'number' ? numberUs(duration) : textUs(duration)
   if (!Number.isSafeInteger(us) || us < 1) {
     throw new InvalidArgumentError(
       argument,
@@ -27,6 +27,12 @@ export function durationUs(duration: Duration, argument: string): number {
     )
   }
   return us
+}
+
+/** NaN unless it is the double nearest to a whole number of µs; 1.001 × 1000 alone is not quite 1001. */
+function numberUs(ms: number): number {
+  const us = Math.round(ms * 1000)
+  return us / 1000 === ms ? us : Number.NaN
 }
 
 function textUs(text: unknown): number {

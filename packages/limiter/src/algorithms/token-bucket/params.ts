@@ -69,7 +69,7 @@ function outOfRange({ limit, periodUs, burst, grain }: TokenBucketParams): Inval
 function nearestFit(limit: number, periodUs: number, burst: number): number | undefined {
   for (let step = 1; step <= 10_000 && step < limit; step++) {
     for (const near of [limit - step, limit + step]) {
-      if (fits(burst, periodUs / gcd(near, periodUs))) return near
+      if (near <= MAX_EXACT && fits(burst, periodUs / gcd(near, periodUs))) return near
     }
   }
   return undefined
