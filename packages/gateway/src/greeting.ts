@@ -1,7 +1,7 @@
 import { type CheckItem, type Engine, type Store, tokenBucket } from 'headgate'
 
 /** A store that is slow to connect is not away, in ms. */
-const PATIENCE_MS = 5000
+const PATIENCE_MS = 2000
 
 const item: CheckItem = {
   name: 'greeting',
@@ -12,8 +12,9 @@ const item: CheckItem = {
 const part = { ...item, space: 'greeting:', value: '', cost: 1, onStoreFailure: 'open' } as const
 
 /**
- * Without requests nobody would notice that the store is away: it is asked once, when everything
- * starts, so that log, metrics and readiness say so. Writes nothing. Never rejects.
+ * Waits a moment until the store can be asked, so that the first requests are decided by it. Where it is
+ * away, it is asked once through the engine: without requests nobody would notice, and log, metrics and
+ * readiness could not say so. Writes nothing. Never rejects.
  */
 export async function greetStore(store: Store, engine: Engine): Promise<void> {
   if (store.kind === 'local') return

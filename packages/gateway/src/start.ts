@@ -35,8 +35,8 @@ export interface RunningGateway {
 const { version } = createRequire(import.meta.url)('../package.json') as { version: string }
 
 /**
- * Starts the gateway of a rule file, and its admin address. It does not wait for Redis: while the store
- * is away the rules' `onStoreFailure` decides.
+ * Starts the gateway of a rule file, and its admin address. It gives Redis a moment to be connected to;
+ * while the store is away the rules' `onStoreFailure` decides.
  * @throws HeadgateError HEADGATE_LISTEN when an address cannot be listened on, HEADGATE_USAGE when the
  *   file has no `gateway`
  */
@@ -47,7 +47,7 @@ export async function startGateway(file: RuleFile, options: GatewayOptions = {})
   }
   const log = options.logger ?? defaultLogger()
   const store = createStore(file)
-  const engine = createEngine({ store, timeoutMs: file.timeoutMs, instances: file.instances })
+  const engine = await engineOn(store, file)
   const metrics = new Metrics({ version })
   metrics.watch(engine)
   metrics.apply(file)
@@ -55,14 +55,24 @@ export async function startGateway(file: RuleFile, options: GatewayOptions = {})
   const gateway = new Gateway(file, settings, engine, metrics, log)
   const running = new Running({ gateway, engine, store, metrics, log, drainMs: settings.drainMs })
   try {
+    await greetStore(store, engine)
     await running.listen(file)
   } catch (error) {
     await running.close()
     throw error
   }
   log.info({ address: running.address, admin: running.adminAddress, store: file.storeName }, 'gateway listens')
-  void greetStore(store, engine)
   return running
+}
+
+/** A store that nobody will use is closed: its connection would keep the process alive. */
+async function engineOn(store: Store, { timeoutMs, instances }: RuleFile): Promise<Engine> {
+  try {
+    return createEngine({ store, timeoutMs, instances })
+  } catch (error) {
+    await store.close()
+    throw error
+  }
 }
 
 interface Parts {
@@ -136,6 +146,6 @@ function logTransitions(engine: Engine, store: string, log: Logger): void {
   engine.on('degraded', ({ reason, kind }) =>
     log.warn({ store, reason, kind }, 'store is away: rules decide without it'),
   )
-  engine.on('recovered', ({ awayMs }) => log.info({ store, awayMs }, 'store answers again'))
+  engine.on('recovered', ({ awayMs }) => log.info({ store, awayMs: Math.round(awayMs) }, 'store answers again'))
   engine.on('error', ({ message, kind, count }) => log.warn({ store, kind, count }, message))
 }

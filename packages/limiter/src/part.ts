@@ -22,7 +22,7 @@ export interface CheckItem {
 }
 
 /** The most limits in one check: it keeps a batch to what one call of the script can bear. */
-export const MAX_PARTS = 256
+export const MAX_PARTS = 1000
 const POLICIES: readonly unknown[] = ['local', 'open', 'closed', 'throw'] satisfies LibraryFailurePolicy[]
 
 /** The items of one check, validated. @throws InvalidArgumentError */

@@ -39,6 +39,9 @@ const LOST: ReadonlySet<string | undefined> = new Set(['UND_ERR_SOCKET', 'ECONNR
 
 const CONNECT_TIMEOUT = 'UND_ERR_CONNECT_TIMEOUT'
 
+/** The end of a drain closes the connections to upstreams, which is no failure of theirs. */
+const CUT_BY_US = 'UND_ERR_DESTROYED'
+
 /** undici will not write such a request. */
 const NOT_SENDABLE: ReadonlySet<string> = new Set(['UND_ERR_INVALID_ARG', 'UND_ERR_NOT_SUPPORTED'])
 
@@ -212,7 +215,7 @@ export class Forwarding implements Dispatcher.DispatchHandler {
     const carried = this.#carried
     if (code !== undefined && NOT_SENDABLE.has(code)) carried.failed(400, 'The header fields cannot be sent on.')
     else {
-      this.#upstream.failed(code ?? message)
+      if (code !== CUT_BY_US) this.#upstream.failed(code ?? message)
       if (code === CONNECT_TIMEOUT) carried.failed(504, 'The upstream accepted no connection in time.')
       else if (code === 'UND_ERR_HEADERS_TIMEOUT') carried.failed(504, this.#late())
       else if (this.#sent) carried.failed(502, 'The upstream closed the connection without a valid answer.')

@@ -27,7 +27,7 @@ export const fileSchema = section(
           ? undefined
           : '{} is not a prefix; write a letter or digit, then up to 63 of A-Z a-z 0-9 . _ -',
     ).optional(),
-    timeout: duration('How long a decision may wait for the store.', '50ms').optional(),
+    timeout: duration('How long a decision may wait for the store.', '50ms', { most: '1m' }).optional(),
     instances: integer(
       'How many processes enforce these rules: each takes its share while the store is away.',
       1,

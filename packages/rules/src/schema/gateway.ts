@@ -90,7 +90,7 @@ export const gateway = section(
   {
     listen: listen('127.0.0.1:8080').optional(),
     workers: integer('Processes; only 1 for now.', 1, 1024, 1).optional(),
-    drain: duration('How long a shutdown waits for requests under way.', '10s').optional(),
+    drain: duration('How long a shutdown waits for requests under way.', '10s', { mayBeZero: true }).optional(),
     paths: paths.optional(),
     cors: cors.optional(),
     trustedProxies: z

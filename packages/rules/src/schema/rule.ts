@@ -164,7 +164,7 @@ export const rule = section(
     onStoreFailure: onStoreFailure.optional(),
     headers: headers.optional(),
     disclose: flag('Show global limits in answers also where they did not refuse.', false).optional(),
-    maxWait: duration('How long a request may wait in line; only 0ms for now.', '0ms', true).optional(),
+    maxWait: duration('How long a request may wait in line; only 0ms for now.', '0ms', { mayBeZero: true }).optional(),
   },
   'Which requests, and how many of them. Every matching rule applies.',
   ['candidate', 'afterWait', 'countIf', 'penalty', 'respond', 'schedule', 'learning'],

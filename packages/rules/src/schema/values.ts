@@ -17,17 +17,23 @@ export function checkName(value: string): string | undefined {
   return NAME.test(value) ? undefined : '{} is not a name; write a letter or digit, then up to 63 of A-Z a-z 0-9 . _ -'
 }
 
-export function duration(description: string, fallback: string, mayBeZero = false) {
+/** A timer of more than 2^31 - 1 ms fires at once. */
+const LONGEST = '24d'
+
+export function duration(
+  description: string,
+  fallback: string,
+  { mayBeZero = false, most = LONGEST }: { mayBeZero?: boolean; most?: string } = {},
+) {
   return text(
     { description, write: 'a duration such as 250ms, 1s, 1m', pattern: '^\\d+(ms|s|m|h|d|w)$', default: fallback },
     (value) => {
       if (mayBeZero && /^0(ms|s|m|h|d|w)$/.test(value)) return undefined
       const ms = durationMs(value)
       if (ms === undefined) return '{} is not a duration; write a whole number and ms, s, m, h, d or w, such as 250ms'
-      // A timer of more than 2^31 - 1 ms fires at once.
-      return ms < 2 ** 31
+      return ms <= (durationMs(most) as number)
         ? undefined
-        : { code: 'HEADGATE_RULES_RANGE', message: '{} is out of range; write at most 24d' }
+        : { code: 'HEADGATE_RULES_RANGE', message: `{} is out of range; write at most ${most}` }
     },
   )
 }
