@@ -1,7 +1,8 @@
 import { execFile } from 'node:child_process'
-import { beforeAll, describe, expect, it } from 'vitest'
+import { stripVTControlCharacters } from 'node:util'
+import { beforeAll, describe, expect, it, onTestFinished } from 'vitest'
 import { assertFreshBuild, HEADGATE_BIN } from '../../../test/fresh-build.ts'
-import { headgate, plainEnv } from './test-support/headgate.ts'
+import { folderWith, headgate, plainEnv } from './test-support/headgate.ts'
 
 beforeAll(assertFreshBuild)
 
@@ -69,5 +70,25 @@ describe('headgate', () => {
       execFile('sh', ['-c', command], { env: plainEnv() }, (_error, _stdout, text) => resolve(text))
     })
     expect(stderr).toBe('')
+  })
+
+  it('colours only what a terminal shows, and nothing with NO_COLOR', async () => {
+    const asTerminal = `
+      import { WriteStream } from 'node:tty'
+      process.stdout.isTTY = true
+      process.stdout.getColorDepth = WriteStream.prototype.getColorDepth
+    `
+    const env = {
+      NODE_OPTIONS: `--import=data:text/javascript,${encodeURIComponent(asTerminal)}`,
+      TERM: 'xterm-256color',
+    }
+    const cwd = folderWith({ 'headgate.yaml': 'rules: []' }, onTestFinished)
+    const [terminal, noColor, pipe] = await Promise.all([
+      headgate(['validate'], { cwd, env }),
+      headgate(['validate'], { cwd, env: { ...env, NO_COLOR: '1' } }),
+      headgate(['validate'], { cwd }),
+    ])
+    expect(terminal.stdout).toContain('\u001b[32mok\u001b[39m')
+    expect([noColor.stdout, pipe.stdout]).toEqual([stripVTControlCharacters(terminal.stdout), noColor.stdout])
   })
 })
