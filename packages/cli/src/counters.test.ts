@@ -33,6 +33,7 @@ describe('an operator names counters by rule, limit and keys', () => {
     ['orders/user user=a=b', ['orders:user:a%3Db']],
     ['orders/user user=', ['orders:user:']],
     ['orders/user acme', []],
+    ['orders/user ~ip:203.0.113.7', ['orders:user:~ip:203.0.113.7']],
   ])('%s: %j', (line, found) => {
     expect(counters(line)).toEqual(found)
   })

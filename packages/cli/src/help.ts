@@ -46,7 +46,8 @@ Exit codes: 0 it would pass, 1 it would be refused, 2 usage, 3 Redis is unreacha
 
 const KEYS = `
 Without a limit: those limits of the rule that the keys are for; without keys: those that all callers
-share (by: global). A bare value will do where the rule counts by one dimension only.
+share (by: global). A bare value will do where the rule counts by one dimension only. A caller
+that is counted by address for want of a value: '~ip:203.0.113.7', as headgate explain shows it.
 `
 
 export const PEEK_HELP = `${KEYS}

@@ -28,7 +28,8 @@ export interface RuleFile extends RuleSet {
   /**
    * The limits of a rule for given values, for looking at counters and resetting them. Without
    * `limit`: those for which all values are given (`global` needs none), and that use at least one;
-   * with neither limit nor values, those that all callers share.
+   * with neither limit nor values, those that all callers share. A caller that is counted by
+   * address for want of a value is named `~ip:ADDRESS`, as {@link explain} shows it.
    * @throws HeadgateError HEADGATE_USAGE for an unknown rule, limit or dimension, and where a value is not given
    */
   itemsFor(rule: string, limit: string | undefined, values: Readonly<Record<string, string>>): CheckItem[]

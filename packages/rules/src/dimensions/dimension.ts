@@ -2,6 +2,9 @@ import { encodeValue, type RuleRequest } from 'headgate'
 import { ipKey } from 'headgate/http'
 import type { Pattern } from '../paths/pattern.ts'
 
+/** Begins the counters of callers without a value. */
+export const ADDRESS_ROOM = '~ip:'
+
 const MISSING = null
 const NOT_ADDRESS = /[^0-9a-f.:]/
 
@@ -44,7 +47,7 @@ export class Facts {
 
   /** The counter of callers by address where a value is missing. No encoded value looks like it. */
   get addressRoom(): string {
-    this.room ??= `~ip:${encodeAddress(this.ip)}`
+    this.room ??= addressRoom(this.ip)
     return this.room
   }
 
@@ -69,6 +72,11 @@ export class Facts {
     this.texts[slot] = text
     return text
   }
+}
+
+/** The counter of callers without a value, by {@link Facts.ip}. No encoded value looks like it. */
+export function addressRoom(ip: string): string {
+  return `${ADDRESS_ROOM}${encodeAddress(ip)}`
 }
 
 /** An address inside a key: of its characters only `:` is escaped. */

@@ -38,6 +38,15 @@ describe('the limits for given values', () => {
     expect(requested).toEqual(expect.arrayContaining(found('r', undefined, { net: '203.0.113.0/24' })))
   })
 
+  it('are those of a caller without a value, named as its counter is shown', () => {
+    const [requested] = keys(file, { ip: '2001:db8:1:2:3::4' }).filter((key) => key.startsWith('r:user:'))
+    expect(requested).toBe('r:user:~ip:2001%3Adb8%3A1%3A2%3A%3A')
+    expect(found('r', undefined, { user: '~ip:2001:db8:1:2:3::4' })).toEqual([requested])
+    expect(found('r', 'user', { user: '~ip:2001%3Adb8%3A1%3A2%3A%3A' })).toEqual([requested])
+    expect(found('r', 'user+ip', { user: '~ip:unix', ip: 'unix' })).toEqual(['r:user+ip:~ip:unix:unix'])
+    expect(found('r', 'user', { user: '~ip:ann' })).toEqual(['r:user:%7Eip%3Aann'])
+  })
+
   it('have the numbers of their override', () => {
     expect(file.itemsFor('r', 'user', { user: 'acme' })[0]?.limit.limit).toBe(7)
   })

@@ -1,4 +1,7 @@
+import { isIP } from 'node:net'
 import { type CheckItem, EncodedKey, HeadgateError } from 'headgate'
+import { ipKey, UNIX } from 'headgate/http'
+import { ADDRESS_ROOM, addressRoom, type Dimension } from '../dimensions/dimension.ts'
 import { closest } from '../suggest.ts'
 import { item, limitFor } from './items.ts'
 import type { LimitPlan, RulePlan } from './plan.ts'
@@ -51,14 +54,33 @@ function isGiven({ by }: LimitPlan, values: Values): boolean {
 }
 
 function itemOf({ rule }: RulePlan, plan: LimitPlan, values: Values): CheckItem | undefined {
-  const parts = plan.by.map((dimension) => {
-    if (dimension.name === 'global') return ''
+  const parts = plan.by.map((dimension): Part => {
+    if (dimension.name === 'global') return { value: '', text: '' }
     const value = Object.hasOwn(values, dimension.name) ? values[dimension.name] : undefined
     if (value === undefined) throw usage(`limit ${rule.name}/${plan.limit.name} needs a value for ${dimension.name}`)
-    return dimension.canonical(value)
+    return partOf(dimension, value)
   })
-  const key = plan.by.map((dimension, i) => dimension.encode(parts[i] as string)).join(':')
-  const limit = plan.overrides === undefined ? plan.limit.limit : limitFor(plan, plan.overrides, parts[0] as string)
+  const key = new EncodedKey(parts.map(({ text }) => text).join(':'))
+  const value = parts[0]?.value
+  const limit =
+    plan.overrides === undefined || value === undefined ? plan.limit.limit : limitFor(plan, plan.overrides, value)
   const cost = typeof rule.cost === 'number' ? rule.cost : rule.cost.min
-  return item(plan, rule, limit, new EncodedKey(key), cost)
+  return item(plan, rule, limit, key, cost)
+}
+
+interface Part {
+  /** undefined: the caller has none, and is counted by address. */
+  readonly value: string | undefined
+  /** In keys. */
+  readonly text: string
+}
+
+/** A caller without a value is named as its counter is shown: `~ip:203.0.113.7`. */
+function partOf(dimension: Dimension, given: string): Part {
+  const address = given.startsWith(ADDRESS_ROOM) ? given.slice(ADDRESS_ROOM.length).replace(/%3A/gi, ':') : ''
+  if (dimension.missing === 'ip' && (isIP(address) !== 0 || address === UNIX)) {
+    return { value: undefined, text: addressRoom(ipKey(address)) }
+  }
+  const value = dimension.canonical(given)
+  return { value, text: dimension.encode(value) }
 }
