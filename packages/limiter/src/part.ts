@@ -31,18 +31,29 @@ export function partsOf(items: readonly CheckItem[]): Part[] {
     throw new InvalidArgumentError('items', `${show(items)} is not a list of 1 to ${MAX_PARTS} limits with their keys`)
   }
   const parts = items.map(partOf)
-  for (let i = 1; i < parts.length; i++) {
-    const part = parts[i] as Part
-    for (let j = 0; j < i; j++) {
-      if (parts[j]?.space === part.space && parts[j]?.value === part.value) {
-        throw new InvalidArgumentError(
-          'items',
-          `two limits of the check share the counter ${show(part.space + part.value)}`,
-        )
-      }
-    }
+  const twice = parts.length < FEW_PARTS ? parts.find(isBefore) : findTwice(parts)
+  if (twice !== undefined) {
+    throw new InvalidArgumentError(
+      'items',
+      `two limits of the check share the counter ${show(twice.space + twice.value)}`,
+    )
   }
   return parts
+}
+
+/** Below this, comparing each with each costs less than a set. */
+const FEW_PARTS = 16
+
+function isBefore(part: Part, index: number, parts: readonly Part[]): boolean {
+  for (let i = 0; i < index; i++) {
+    if (parts[i]?.space === part.space && parts[i]?.value === part.value) return true
+  }
+  return false
+}
+
+function findTwice(parts: readonly Part[]): Part | undefined {
+  const keys = new Set<string>()
+  return parts.find(({ space, value }) => keys.size === keys.add(space + value).size)
 }
 
 /** One item, validated, with its counter's key. @throws InvalidArgumentError */
