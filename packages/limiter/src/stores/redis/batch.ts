@@ -1,5 +1,5 @@
 import type { Limit } from '../../limit.ts'
-import type { Ticket } from '../../store.ts'
+import type { Check, Ticket } from '../../store.ts'
 
 /** Together they keep one call of the script to about a millisecond of the server's time. */
 const MAX_CHECKS = 128
@@ -26,8 +26,10 @@ export class Batch {
     this.attempt = attempt
   }
 
-  get full(): boolean {
-    return this.tickets.length >= MAX_CHECKS || this.parts >= MAX_PARTS
+  /** Whether the check may join; one of many limits leaves by itself. */
+  hasRoomFor({ parts }: Check): boolean {
+    if (this.tickets.length === 0) return true
+    return this.tickets.length < MAX_CHECKS && this.parts + parts.length <= MAX_PARTS
   }
 
   add(ticket: Ticket): void {

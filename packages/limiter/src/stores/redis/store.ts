@@ -141,7 +141,7 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
     let batch = new Batch(this.prefix)
     for (const ticket of tickets) {
       if (ticket.settled) continue
-      if (batch.full) {
+      if (!batch.hasRoomFor(ticket.check)) {
         this.send(batch)
         batch = new Batch(this.prefix)
       }

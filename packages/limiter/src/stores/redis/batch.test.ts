@@ -1,0 +1,81 @@
+import { describe, expect, it } from 'vitest'
+import { fixedWindow } from '../../algorithms/fixed-window/index.ts'
+import { tokenBucket } from '../../algorithms/token-bucket/index.ts'
+import type { Part, Ticket } from '../../store.ts'
+import { Batch } from './batch.ts'
+
+const bucket = tokenBucket({ limit: 3, period: '1s' })
+const window = fixedWindow({ limit: 7, period: '1m', align: 'first-hit' })
+
+function part(value: string, limit = bucket, cost = 1): Part {
+  return { name: 'limit', limit, space: 'rule:limit:', value, cost, onStoreFailure: 'local' }
+}
+
+interface Heard extends Ticket {
+  readonly answers: unknown[][]
+}
+
+function ticket(parts: readonly Part[], { peek = false, deadlineMs = 0 } = {}): Heard {
+  const answers: unknown[][] = []
+  const answer = (...told: unknown[]) => void answers.push(told)
+  const fail = () => undefined
+  return { check: { parts, peek }, deadlineMs, settled: false, answers, answer, fail }
+}
+
+describe('a batch', () => {
+  it('names each key and each limit once, and costs only where one is not 1', () => {
+    const batch = new Batch('rate_limit:')
+    batch.add(ticket([part('ann'), part('bob', window)]))
+    batch.add(ticket([part('ann', bucket, 2), part('eve')]))
+    batch.add(ticket([part('eve', window)], { peek: true }))
+    expect(batch.keys).toEqual(['ann', 'bob', 'eve'].map((key) => `rate_limit:rule:limit:${key}`))
+    expect(JSON.parse(batch.encode(1_700_000_000_000_000))).toEqual([
+      1_700_000_000_000_000,
+      2,
+      ...[1, 3, 1_000_000, 3],
+      ...[2, 7, 60_000_000, 1],
+      ...[2 * 4, 4096 + 1, 2 * 4096 + 2],
+      ...[2 * 4 + 2, 4096 + 1, 2, 4096 + 3, 1],
+      ...[1 * 4 + 1, 2 * 4096 + 3],
+    ])
+  })
+
+  it('has the earliest deadline of its callers', () => {
+    const batch = new Batch('p:')
+    for (const deadlineMs of [70, 50, 60]) batch.add(ticket([part('ann')], { deadlineMs }))
+    expect(batch.deadlineMs).toBe(50)
+  })
+
+  it('hands each caller its verdict and where its views begin', () => {
+    const batch = new Batch('p:')
+    const tickets = [ticket([part('ann'), part('bob', window)]), ticket([part('eve')])]
+    for (const one of tickets) batch.add(one)
+    const reply = [0, 99, 0, 1, 333_333, 5, 1234, 0, 1_000_000]
+    expect(batch.answer(reply)).toBe(true)
+    expect(tickets.map(({ answers }) => answers)).toEqual([[[true, 99, reply, 4]], [[false, 99, reply, 8]]])
+  })
+
+  it('hands out nothing of a reply that is not of its form', () => {
+    for (const reply of [[], [0, 99, 0], [0, 99, 0, 1], [0, 99, 0, 1, 5, 6]]) {
+      const batch = new Batch('p:')
+      const one = ticket([part('ann')])
+      batch.add(one)
+      expect([batch.answer(reply), one.answers]).toEqual([false, []])
+    }
+  })
+
+  it('has room for 128 checks, or 256 limits; a check of more leaves by itself', () => {
+    const checks = new Batch('p:')
+    for (let i = 0; i < 128; i++) {
+      expect(checks.hasRoomFor(ticket([part('ann')]).check)).toBe(true)
+      checks.add(ticket([part('ann')]))
+    }
+    expect(checks.hasRoomFor(ticket([part('ann')]).check)).toBe(false)
+
+    const wide = (count: number) => ticket(Array.from({ length: count }, (_, i) => part(`${i}`)))
+    const limits = new Batch('p:')
+    expect(limits.hasRoomFor(wide(1000).check)).toBe(true)
+    limits.add(wide(250))
+    expect([limits.hasRoomFor(wide(6).check), limits.hasRoomFor(wide(7).check)]).toEqual([true, false])
+  })
+})
