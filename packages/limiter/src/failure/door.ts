@@ -80,7 +80,6 @@ export class Door {
       this.without(pending, fault)
     }
     this.reports.close()
-    this.options.policy.close()
   }
 
   /** The store answered a check whose caller still waits. */

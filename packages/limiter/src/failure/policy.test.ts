@@ -207,12 +207,4 @@ describe('Policy', () => {
     }
     expect(admitted).toBeLessThanOrEqual(5 + 5 + 1)
   })
-
-  it('forgets what it counted when it is closed', () => {
-    const { policy, local } = rig()
-    policy.decide(check(part('a', 'local', ten)), AWAY)
-    expect(local.size).toBe(1)
-    policy.close()
-    expect(local.size).toBe(0)
-  })
 })

@@ -31,11 +31,6 @@ export class Policy {
     return shared.length === 0 ? admission() : this.judgeShares({ parts: shared, peek: check.peek })
   }
 
-  /** Forgets what was counted here. */
-  close(): void {
-    this.local.close().catch(() => undefined)
-  }
-
   private judgeShares(check: Check): Decision {
     const decision = deriveDecision(check, this.local.judge(check), 'local', true)
     if (decision.reason === 'never') tryLater(decision)

@@ -1,4 +1,3 @@
-import { once } from 'node:events'
 import type { Link, LinkEvents } from './connection.ts'
 
 /** The shape of an ioredis 5 or 6 client (and of iovalkey's) that is needed here. */
@@ -55,11 +54,11 @@ export function openIoredis(client: IoredisClient, events: LinkEvents, connectTi
   own.connect().catch(() => undefined)
   return {
     send: ([command = '', ...args]) => own.call(command, ...args),
-    async end() {
-      if (own.status === 'end') return
-      const ended = once(own as unknown as NodeJS.EventEmitter, 'end')
-      own.disconnect()
-      await ended
-    },
+    end: () =>
+      new Promise((resolve) => {
+        if (own.status === 'end') resolve()
+        else own.once('end', resolve)
+        own.disconnect()
+      }),
   }
 }

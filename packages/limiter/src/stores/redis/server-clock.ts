@@ -1,18 +1,22 @@
-/** The server's clock as last seen: an instant of its own, and when it arrived here. */
+/**
+ * The server's clock, as well as answers tell it. The server read its clock between the instant at which
+ * it was asked and the one at which the answer was read here; of all answers, the quickest knows best, and
+ * one that lay in the socket while this process was busy takes nothing away.
+ */
 export class ServerClock {
-  private seenUs = 0
-  private arrivedMs = 0
+  /** The server's µs less our own. */
+  private offsetUs = Number.NEGATIVE_INFINITY
 
-  see(nowUs: number): void {
-    this.seenUs = nowUs
-    this.arrivedMs = performance.now()
+  /** @param sentMs when it was asked, on `performance.now()` */
+  see(nowUs: number, sentMs: number): void {
+    const least = nowUs - performance.now() * 1000
+    const most = nowUs - sentMs * 1000
+    // Beyond what this answer allows the clock was stepped, or drifted.
+    this.offsetUs = Math.min(Math.max(this.offsetUs, least), most)
   }
 
-  /**
-   * The server's instant, in µs, at the instant `ms` of `performance.now()`. Since what was seen was
-   * on its way for a while, this is never later than the truth: a mark made from it errs to early.
-   */
+  /** The server's instant, in µs, at the instant `ms` of `performance.now()`; it errs to early, by a round trip at most. */
   at(ms: number): number {
-    return Math.floor(this.seenUs + (ms - this.arrivedMs) * 1000)
+    return Math.floor(this.offsetUs + ms * 1000)
   }
 }

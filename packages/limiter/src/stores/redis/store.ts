@@ -101,11 +101,12 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
 
   /** A new link knows the script, and its server the time, before the first check goes out. */
   async prepare(send: Link['send']): Promise<void> {
+    const sentMs = performance.now()
     const [, time] = await Promise.all([send(['SCRIPT', 'LOAD', this.script.text]), send(['TIME'])])
     const [seconds, micros] = time as readonly unknown[]
     const nowUs = Number(seconds) * 1_000_000 + Number(micros)
     if (!Number.isSafeInteger(nowUs)) throw new Error(`TIME was answered by ${brief(time)}`)
-    this.clock.see(nowUs)
+    this.clock.see(nowUs, sentMs)
   }
 
   onReady(): void {
@@ -160,18 +161,19 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
     const { sha1, extraArgs } = this.script
     const input = batch.encode(this.clock.at(batch.deadlineMs))
     const args = ['EVALSHA', sha1, `${batch.keys.length}`, ...batch.keys, input, ...extraArgs()]
+    const sentMs = performance.now()
     this.connection.send(args).then(
-      (reply) => this.receive(batch, reply),
+      (reply) => this.receive(batch, reply, sentMs),
       (error: unknown) => this.refused(batch, this.state === 'ready' ? faultOf(error) : this.cut),
     )
   }
 
-  private receive(batch: Batch, reply: unknown): void {
+  private receive(batch: Batch, reply: unknown, sentMs: number): void {
     this.unansweredMs = Number.POSITIVE_INFINITY
     const numbers = Array.isArray(reply) ? (reply as number[]) : []
     const [status, nowUs, garbage = 0] = numbers
     if (nowUs !== undefined && Number.isSafeInteger(nowUs)) {
-      this.clock.see(nowUs)
+      this.clock.see(nowUs, sentMs)
       if (status === 1) {
         this.resend(batch, new StoreFault('stale', 'the check reached the store after its deadline', true))
         return
