@@ -44,6 +44,13 @@ export interface Limit<S extends State = State> {
   adopt(units: number, nowUs: number, view: number[], at: number): void
   /** Whether the view has room for the cost (≥ 0). */
   admits(view: readonly number[], at: number, cost: number): boolean
+  /** Whether a state of this algorithm can have been written under these numbers. */
+  wrote(state: S): boolean
+  /**
+   * Makes a view that refuses the cost tell how long: the state behind it goes by other numbers until
+   * something is charged, and has room in `waitUs` (≥ 1).
+   */
+  postpone(view: number[], at: number, nowUs: number, cost: number, waitUs: number): void
   /** Takes the cost, for which there is room. */
   charge(view: number[], at: number, cost: number): void
   /** The state to keep for a view; `former`, which it takes the place of, may be used again for it. */
@@ -62,6 +69,8 @@ export interface Codec<S extends State = State> {
   decode(raw: Buffer): S | undefined
   /** Units in use at `nowUs`, rounded up. */
   used(state: S, nowUs: number): number
+  /** How long until at most `units` (≥ 0) are in use, in µs; 0 where that is so now. */
+  roomAfterUs(state: S, nowUs: number, units: number): number
   /** Whether the state must be repaired: written later than now, or in use for longer than `spanUs`. */
   ahead(state: S, nowUs: number, spanUs: number): boolean
   /** How long from `nowUs` the state means anything, in µs; afterwards it reads as unused. */

@@ -96,7 +96,15 @@ while next_input <= last do
       states[key] = algorithm.close(limit, reply, view, now)
       dirty[key] = true
     end
-    if not algorithm.admits(limit, reply, view, cost) then admitted = 0 end
+    if not algorithm.admits(limit, reply, view, cost) then
+      admitted = 0
+      -- what goes by other numbers has room at an instant of its own
+      local room = algorithm.capacity(limit) - cost
+      if state and not ahead and room >= 0 and (state[1] ~= limit[1] or not algorithm.wrote(limit, state)) then
+        local wait = algorithms[state[1]].room_after(state, now, room)
+        algorithm.postpone(limit, reply, view, now, cost, wait)
+      end
+    end
     view = view + algorithm.view_size
   end
 

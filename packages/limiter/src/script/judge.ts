@@ -1,5 +1,5 @@
 import { codecOf } from '../algorithms/index.ts'
-import type { State } from '../limit.ts'
+import type { Limit, State } from '../limit.ts'
 import type { Check } from '../store.ts'
 
 /** A place where a state is kept. */
@@ -45,7 +45,10 @@ export function judge(check: Check, slots: Slots, nowUs: number, view: number[])
     if (ahead && !peek && cost > 0 && slot !== undefined && limit.admits(view, at, 0)) {
       keep(slot, limit.close(view, at, nowUs, state), nowUs)
     }
-    if (!limit.admits(view, at, cost)) admitted = false
+    if (!limit.admits(view, at, cost)) {
+      admitted = false
+      if (state !== undefined && !ahead && cost <= limit.capacity) postpone(limit, state, view, at, nowUs, cost)
+    }
     found[part++] = slot
     at += limit.viewSize
   }
@@ -65,6 +68,12 @@ export function judge(check: Check, slots: Slots, nowUs: number, view: number[])
     at += limit.viewSize
   }
   return true
+}
+
+/** What goes by other numbers has room at an instant of its own. */
+function postpone(limit: Limit, state: State, view: number[], at: number, nowUs: number, cost: number): void {
+  if (state.code === limit.code && limit.wrote(state)) return
+  limit.postpone(view, at, nowUs, cost, codecOf(state).roomAfterUs(state, nowUs, limit.capacity - cost))
 }
 
 function keep(slot: Slot, state: State, nowUs: number): void {

@@ -40,6 +40,18 @@ algorithms[FIXED_WINDOW] = {
     return limit[2] > 0 and (cost == 0 or view[at] <= limit[2] - cost)
   end,
 
+  capacity = function(limit)
+    return limit[2]
+  end,
+
+  wrote = function(limit, state)
+    return true
+  end,
+
+  postpone = function(limit, view, at, now, cost, wait)
+    view[at + 1] = now + wait
+  end,
+
   charge = function(limit, view, at, cost)
     view[at] = view[at] + cost
   end,
@@ -57,6 +69,10 @@ algorithms[FIXED_WINDOW] = {
     local _, count, over = struct.unpack('>Bdd', raw)
     if exact(count) and exact(over) then return { FIXED_WINDOW, count, over } end
     return nil
+  end,
+
+  room_after = function(state, now, units)
+    return state[2] > units and now < state[3] and state[3] - now or 0
   end,
 
   span = function(limit)

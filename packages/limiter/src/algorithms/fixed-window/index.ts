@@ -64,6 +64,14 @@ class FixedWindow implements Limit<FixedWindowState> {
     return this.limit > 0 && (cost === 0 || (view[at] as number) <= this.limit - cost)
   }
 
+  wrote(): boolean {
+    return true
+  }
+
+  postpone(view: number[], at: number, nowUs: number, _cost: number, waitUs: number): void {
+    view[at + 1] = nowUs + waitUs
+  }
+
   charge(view: number[], at: number, cost: number): void {
     view[at] = (view[at] as number) + cost
   }
@@ -127,6 +135,10 @@ export const fixedWindowCodec: Codec<FixedWindowState> = {
     return count >= 0 && Number.isSafeInteger(count) && endUs >= 0 && Number.isSafeInteger(endUs)
       ? { code: FIXED_WINDOW, count, endUs }
       : undefined
+  },
+
+  roomAfterUs(state, nowUs, units) {
+    return state.count > units && nowUs < state.endUs ? state.endUs - nowUs : 0
   },
 
   ahead(state, nowUs, spanUs) {

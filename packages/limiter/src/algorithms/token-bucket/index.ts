@@ -63,6 +63,15 @@ class TokenBucket implements Limit<TokenBucketState> {
     return this.capacity > 0 && cost <= this.capacity && (view[at] as number) <= (this.capacity - cost) * this.grain
   }
 
+  wrote(state: TokenBucketState): boolean {
+    return state.rate === this.rate && state.grain === this.grain && state.level <= this.full
+  }
+
+  postpone(view: number[], at: number, _nowUs: number, cost: number, waitUs: number): void {
+    const level = (this.capacity - cost) * this.grain + waitUs * this.rate
+    view[at] = level < MAX_EXACT ? level : MAX_EXACT
+  }
+
   charge(view: number[], at: number, cost: number): void {
     view[at] = (view[at] as number) + cost * this.grain
   }
@@ -81,7 +90,8 @@ class TokenBucket implements Limit<TokenBucketState> {
 
   tell(view: readonly number[], at: number, _nowUs: number, cost: number, status: LimitNumbers): void {
     const level = view[at] as number
-    const used = ceilDiv(level, this.grain)
+    // A wait under other numbers may stand for more than there is.
+    const used = Math.min(ceilDiv(level, this.grain), this.capacity)
     status.limit = this.limit
     status.capacity = this.capacity
     status.periodMs = this.periodUs / 1000
@@ -144,6 +154,11 @@ export const tokenBucketCodec: Codec<TokenBucketState> = {
     return exact && rate >= 1 && grain >= 1 && grain <= MAX_GRAIN
       ? { code: TOKEN_BUCKET, level, atUs, rate, grain }
       : undefined
+  },
+
+  roomAfterUs(state, nowUs, units) {
+    const over = drain(state, nowUs) - units * state.grain
+    return over > 0 ? ceilDiv(over, state.rate) : 0
   },
 
   ahead(state, nowUs, spanUs) {

@@ -50,6 +50,19 @@ algorithms[TOKEN_BUCKET] = {
     return limit[4] > 0 and cost <= limit[4] and view[at] <= (limit[4] - cost) * limit[3]
   end,
 
+  capacity = function(limit)
+    return limit[4]
+  end,
+
+  wrote = function(limit, state)
+    return state[4] == limit[2] and state[5] == limit[3] and state[2] <= limit[4] * limit[3]
+  end,
+
+  postpone = function(limit, view, at, now, cost, wait)
+    local level = (limit[4] - cost) * limit[3] + wait * limit[2]
+    view[at] = level < MAX_EXACT and level or MAX_EXACT
+  end,
+
   charge = function(limit, view, at, cost)
     view[at] = view[at] + cost * limit[3]
   end,
@@ -73,6 +86,11 @@ algorithms[TOKEN_BUCKET] = {
       return { TOKEN_BUCKET, level, at, rate, grain }
     end
     return nil
+  end,
+
+  room_after = function(state, now, units)
+    local over = drain(state, now) - units * state[5]
+    return over > 0 and ceil_div(over, state[4]) or 0
   end,
 
   span = function(limit)
