@@ -57,6 +57,15 @@ describe('a refusal after any change of numbers or of algorithm', () => {
     expect(statusOf(await traced.check(1, lower))).toMatchObject({ remaining: 0, retryAfterMs: 0, nextMs: 1200 })
   })
 
+  it('as worked out by hand: the same rate with a smaller burst', async () => {
+    const traced = traceLimit(tokenBucket({ limit: 1, period: '1s', burst: 10 }))
+    await traced.check(10)
+    const smaller = tokenBucket({ limit: 1, period: '1s', burst: 2 })
+    expect(await traced.check(1, smaller)).toMatchObject({ allowed: false, retryAfterMs: 9000 })
+    traced.clock.advance(9000)
+    expect(statusOf(await traced.check(1, smaller)).remaining).toBe(0)
+  })
+
   it('as worked out by hand: from one algorithm to the other', async () => {
     const startMs = Date.UTC(2026, 0, 1, 0, 0, 10)
     const [bucket, window] = [tokenBucket({ limit: 60, period: '1m' }), fixedWindow({ limit: 60, period: '1m' })]

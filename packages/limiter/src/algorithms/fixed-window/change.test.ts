@@ -19,7 +19,8 @@ describe('changing the numbers of a fixed window', () => {
     const traced = traceLimit(window(100, '60s'), START_MS)
     await traced.check(80)
     const asked = await traced.check(0, window(50, '60s'))
-    expect([asked.allowed, asked.retryAfterMs, statusOf(asked).remaining]).toEqual([true, 0, 0])
+    expect([asked.allowed, asked.retryAfterMs]).toEqual([true, 0])
+    expect(statusOf(asked)).toMatchObject({ remaining: 0, retryAfterMs: 0 })
   })
 
   it('applies 60 s → 10 s within 10 s (redisson/redisson#6499)', async () => {
