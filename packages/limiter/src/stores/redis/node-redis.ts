@@ -4,7 +4,7 @@ import type { Link, LinkEvents } from './connection.ts'
 /** The shape of a node-redis 5 or 6 client that is needed here. */
 export interface NodeRedisClient {
   readonly options?:
-    | { readonly socket?: object | undefined; readonly keyPrefix?: string | Buffer | undefined }
+    | { readonly socket?: object | undefined; readonly keyPrefix?: string | Uint8Array | undefined }
     | undefined
   duplicate(override: object): NodeRedisClient
   sendCommand(args: string[]): Promise<unknown>
