@@ -60,6 +60,16 @@ algorithms[TOKEN_BUCKET] = {
   admits = function(limit, view, at, cost)
     return limit[4] > 0 and cost <= limit[4] and view[at] <= (limit[4] - cost) * limit[3]
   end,
+  capacity = function(limit)
+    return limit[4]
+  end,
+  wrote = function(limit, state)
+    return state[4] == limit[2] and state[5] == limit[3] and state[2] <= limit[4] * limit[3]
+  end,
+  postpone = function(limit, view, at, now, cost, wait)
+    local level = (limit[4] - cost) * limit[3] + wait * limit[2]
+    view[at] = level < MAX_EXACT and level or MAX_EXACT
+  end,
   charge = function(limit, view, at, cost)
     view[at] = view[at] + cost * limit[3]
   end,
@@ -79,6 +89,10 @@ algorithms[TOKEN_BUCKET] = {
       return { TOKEN_BUCKET, level, at, rate, grain }
     end
     return nil
+  end,
+  room_after = function(state, now, units)
+    local over = drain(state, now) - units * state[5]
+    return over > 0 and ceil_div(over, state[4]) or 0
   end,
   span = function(limit)
     return ceil_div(limit[4] * limit[3], limit[2])
@@ -118,6 +132,15 @@ algorithms[FIXED_WINDOW] = {
   admits = function(limit, view, at, cost)
     return limit[2] > 0 and (cost == 0 or view[at] <= limit[2] - cost)
   end,
+  capacity = function(limit)
+    return limit[2]
+  end,
+  wrote = function(limit, state)
+    return true
+  end,
+  postpone = function(limit, view, at, now, cost, wait)
+    view[at + 1] = now + wait
+  end,
   charge = function(limit, view, at, cost)
     view[at] = view[at] + cost
   end,
@@ -132,6 +155,9 @@ algorithms[FIXED_WINDOW] = {
     local _, count, over = struct.unpack('>Bdd', raw)
     if exact(count) and exact(over) then return { FIXED_WINDOW, count, over } end
     return nil
+  end,
+  room_after = function(state, now, units)
+    return state[2] > units and now < state[3] and state[3] - now or 0
   end,
   span = function(limit)
     return limit[3]
@@ -210,7 +236,14 @@ while next_input <= last do
       states[key] = algorithm.close(limit, reply, view, now)
       dirty[key] = true
     end
-    if not algorithm.admits(limit, reply, view, cost) then admitted = 0 end
+    if not algorithm.admits(limit, reply, view, cost) then
+      admitted = 0
+      local room = algorithm.capacity(limit) - cost
+      if state and not ahead and room >= 0 and (state[1] ~= limit[1] or not algorithm.wrote(limit, state)) then
+        local wait = algorithms[state[1]].room_after(state, now, room)
+        algorithm.postpone(limit, reply, view, now, cost, wait)
+      end
+    end
     view = view + algorithm.view_size
   end
   reply[verdict] = admitted
@@ -258,4 +291,4 @@ reply[3] = garbage
 return reply
 `
 
-export const DECIDE_TEST_SHA1 = '33d885ae48bcb70305b453af875a7a4c726508c5'
+export const DECIDE_TEST_SHA1 = '54a69c5112b1a6594d75d8eb18a9a2aa5e37ee3e'
