@@ -23,7 +23,7 @@ const THRESHOLD = 5
 /** Faults after which it would be idle to wait for more: the server is not there, or not for us. */
 const DECISIVE: ReadonlySet<StoreErrorKind> = new Set(['connection', 'auth', 'permission', 'loading', 'readonly'])
 const FIRST_PROBE_MS = 50
-const LAST_PROBE_MS = 500
+const LAST_PROBE_MS = 250
 
 /**
  * The one door to a store that can be away: every decision behind it ends by its deadline. What the

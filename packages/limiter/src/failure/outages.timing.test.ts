@@ -154,12 +154,12 @@ async function exactly(limit: number, engine: ReturnType<typeof createEngine>): 
 }
 
 function judge(load: Load, events: string[], outage: Outage, backMs: number): void {
-  // Nothing surfaces: every decision is one, and says who made it.
-  expect(load.asked.filter(({ error }) => error !== undefined)).toEqual([])
-  for (const { decision } of load.asked) {
-    expect(decision).toMatchObject({ allowed: true, degraded: decision?.source !== 'store' })
-    expect(['store', 'local']).toContain(decision?.source)
-  }
+  // Nothing surfaces: every decision is one, and says who made it. (Counted first: the other clients go on meanwhile.)
+  const odd = load.asked.filter(({ error, decision }) => {
+    if (error !== undefined || decision?.allowed !== true) return true
+    return decision.source === 'store' ? decision.degraded : decision.source !== 'local' || !decision.degraded
+  })
+  expect(odd).toHaveLength(0)
   const after = load.since(backMs)
   const lastWithout = after.findLastIndex(({ decision }) => decision?.source !== 'store')
   const exactAgainMs = (after[lastWithout + 1]?.begunMs ?? Number.POSITIVE_INFINITY) - backMs
@@ -171,7 +171,7 @@ function judge(load: Load, events: string[], outage: Outage, backMs: number): vo
   expect(transitions.length).toBeLessThanOrEqual(12)
   expect(events.length - transitions.length).toBeLessThanOrEqual(12)
   for (const event of events)
-    if (event !== 'recovered') expect(['timeout', ...outage.kinds]).toContain(event.split(' ')[1])
+    if (event !== 'recovered') expect(['timeout', 'stale', ...outage.kinds]).toContain(event.split(' ')[1])
 }
 
 describe.each(outages)('while $name', (outage) => {

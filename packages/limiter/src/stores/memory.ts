@@ -117,16 +117,23 @@ class Memory implements MemoryStore, Slots {
       if (entry !== undefined && entry.unusedAtUs <= nowUs) this.remove(entry)
     }
     this.sweeper = this.ring.length > 0 ? this.sweepLater() : undefined
+    // An array that shrank entry by entry keeps much of the room it had, until its length is set.
+    if (this.ring.length === 0) this.ring.length = 0
   }
 
   /** The entry that would be unused first gives way: an exhausted one is the last to be forgotten. */
   private makeRoom(): void {
-    let first = this.next()
+    let first = this.any()
     for (let i = 1; i < CANDIDATES; i++) {
-      const other = this.next()
+      const other = this.any()
       if (first === undefined || (other !== undefined && other.unusedAtUs < first.unusedAtUs)) first = other
     }
     if (first !== undefined) this.remove(first)
+  }
+
+  /** Neighbours came together and may all be exhausted; a choice at random hardly ever is. */
+  private any(): Entry | undefined {
+    return this.ring[Math.floor(Math.random() * this.ring.length)]
   }
 
   private next(): Entry | undefined {

@@ -16,6 +16,7 @@ export const DECIDE: Script = { text: DECIDE_LUA, sha1: DECIDE_SHA1, extraArgs: 
 
 /** How often a batch that surely did not run is sent in all. */
 const MAX_ATTEMPTS = 3
+const ALMOST_DUE_MS = 2
 /** How long after its deadline a batch may stay unanswered before the connection is given up, in ms. */
 const SILENCE_MS = 1000
 
@@ -204,9 +205,9 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
       return
     }
     const again = new Batch(this.prefix, batch.attempt + 1)
-    const nowMs = performance.now()
-    // One whose deadline has passed is about to be answered without the store, though nobody came to it yet.
-    for (const ticket of batch.tickets) if (!ticket.settled && ticket.deadlineMs > nowMs) again.add(ticket)
+    // One that is almost due is left to its deadline: it would only make the rest stale again.
+    const leastMs = performance.now() + ALMOST_DUE_MS
+    for (const ticket of batch.tickets) if (!ticket.settled && ticket.deadlineMs > leastMs) again.add(ticket)
     this.send(again)
   }
 
