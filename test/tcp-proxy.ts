@@ -12,6 +12,8 @@ export interface TcpProxy {
   drop(): void
   /** What is sent from now on gets through again; what was swallowed stays lost, so its connections end. */
   restore(): void
+  /** New connections go to another server; those that are there stay where they are. */
+  redirect(port: number): void
   /** Cuts every connection. */
   cut(): void
   /** Cuts the connections as soon as the server was sent something, before it can answer. */
@@ -35,7 +37,7 @@ class Wire implements TcpProxy {
   private latencyMs = 0
   /** What is on its way, in order. */
   private readonly underway = new Map<NodeJS.Timeout, () => void>()
-  private readonly target: number
+  private target: number
   private readonly pairs = new Set<Pair>()
   private server: Server | undefined
   private listening = 0
@@ -75,6 +77,10 @@ class Wire implements TcpProxy {
   restore(): void {
     this.dropping = false
     for (const pair of this.pairs) if (pair.swallows) pair.destroy()
+  }
+
+  redirect(port: number): void {
+    this.target = port
   }
 
   cut(): void {

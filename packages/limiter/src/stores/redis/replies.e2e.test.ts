@@ -9,6 +9,7 @@ import { startFakeRedis } from '../../../../../test/fake-redis.ts'
 import { AMPLE, until } from '../../../../../test/load.ts'
 import { type RedisServer, startRedis } from '../../../../../test/redis.ts'
 import { CLIENTS, type TestClient } from '../../../../../test/redis-clients.ts'
+import { startProxy } from '../../../../../test/tcp-proxy.ts'
 
 const ioredis = CLIENTS[1] as TestClient
 const ends: (() => Promise<unknown>)[] = []
@@ -75,6 +76,25 @@ describe('What Redis refuses', () => {
       () => redis.command('REPLICAOF', 'NO', 'ONE'),
     )
   })
+
+  it.each(CLIENTS)(
+    'READONLY: the address of another server is looked up again, by $name (go-redis#2229)',
+    async (client) => {
+      const former = await server()
+      const next = await server('--replicaof', '127.0.0.1', `${former.port}`)
+      const proxy = await startProxy(former.port)
+      ends.push(() => proxy.close())
+      const seen = engineOn(`redis://127.0.0.1:${proxy.port}`, client)
+      await backBy(seen.ask, 5000)
+      proxy.redirect(next.port)
+      await next.command('REPLICAOF', 'NO', 'ONE')
+      await former.command('REPLICAOF', '127.0.0.1', `${next.port}`)
+      expect((await seen.ask()).source).toBe('local')
+      await backBy(seen.ask, 1500)
+      expect(new Set(seen.kinds)).toEqual(new Set(['readonly']))
+      expect(await former.command('INFO', 'clients')).toContain('connected_clients:1')
+    },
+  )
 
   it('OOM: a full server decides nothing by halves, and the kind says that it is full (redis#8623)', async () => {
     const redis = await server('--maxmemory-policy', 'noeviction')
