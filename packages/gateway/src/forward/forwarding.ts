@@ -158,9 +158,7 @@ export class Forwarding implements Dispatcher.DispatchHandler {
     this.#over = true
     this.#flushed = true
     const { res, req } = this.#carried
-    if (this.#whole === undefined) res.end()
-    // As text, a byte a character, node writes it in one piece with the head: one system call without a gather list.
-    else if (this.#whole.length <= ONE_PIECE) res.end(this.#whole.toString('latin1'), 'latin1')
+    if (this.#whole !== undefined && this.#whole.length <= ONE_PIECE) endInOnePiece(res, this.#whole)
     else res.end(this.#whole)
     // What is still to be written waits for the client alone.
     if (res.writableLength > 0) req.socket.setTimeout(this.#route.timeoutMs)
@@ -244,4 +242,17 @@ export class Forwarding implements Dispatcher.DispatchHandler {
     forwarding.#flushed = true
     forwarding.#carried.res.flushHeaders()
   }
+}
+
+/**
+ * As text, a byte a character, node joins the body to the head; ended in the same turn, it would add an
+ * empty piece. So the answer leaves in one plain write, not as a list to be gathered.
+ */
+function endInOnePiece(res: ServerResponse, body: Buffer): void {
+  res.write(body.toString('latin1'), 'latin1')
+  process.nextTick(end, res)
+}
+
+function end(res: ServerResponse): void {
+  res.end()
 }
