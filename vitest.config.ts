@@ -18,6 +18,7 @@ export default defineConfig({
           name: 'fast',
           // A process for each file would cost several times what the tests do. So a test file puts back what it changes.
           isolate: false,
+          setupFiles: ['./test/end-timers.ts'],
           include: ending('test'),
           exclude: [...ending('e2e.test'), ...ending('timing.test'), '**/node_modules/**', '**/dist/**'],
           sequence: { groupOrder: 0 },
