@@ -5,7 +5,8 @@ import { createWriteStream } from 'node:fs'
 
 const log = createWriteStream(process.env.DECISION_LOG)
 
-subscribe('headgate:decision', ({ decision, items }) => {
+subscribe('headgate:decision', ({ decision, items, peek }) => {
+  if (peek) return
   const user = items.find((item) => item.name === 'user')?.value
   const atUs = Math.round(decision.at * 1000)
   const line = [atUs, decision.allowed, user, items[0]?.rule, decision.source, decision.limitedBy ?? null]

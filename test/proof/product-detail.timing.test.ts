@@ -120,7 +120,7 @@ describe('one user at 2,000/s beside fifty well-behaved ones', () => {
     const fleet = await startFleet(2, redis.url)
     const anonymous: Sender = { rate: 100, path: '/api/product/detail', user: () => '' }
     const [nobody, ann] = (await sendFor(3, fleet.ports, [anonymous, detail(4, () => 'ann')])) as [Sent, Sent]
-    const decisions = (await fleet.finish()).filter((decision) => decision.user.startsWith('~ip'))
+    const decisions = (await fleet.finish()).filter((decision) => decision.user?.startsWith('~ip'))
     expect(nobody.allowed).toBeLessThanOrEqual(USER_RATE + USER_RATE * spanOf(decisions))
     expect(decisions).toHaveLength(100 * 3)
     expect(ann).toEqual({ allowed: 12, refused: 0, failed: 0 })
