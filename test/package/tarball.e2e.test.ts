@@ -1,5 +1,5 @@
 import { existsSync } from 'node:fs'
-import { mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
+import { appendFile, mkdir, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises'
 import { dirname, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { assertFreshBuild } from '../fresh-build.ts'
@@ -51,6 +51,15 @@ async function typeCheck(project: string, options: Record<string, unknown>): Pro
   await writeFile(join(project, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['use.*'] }))
   return (await run(project, 'node', tool('typescript/bin/tsc'), '-p', '.')).output
 }
+
+it('is not made from a build that is older than its sources', async () => {
+  const copy = folders[0] ?? ''
+  const stale = join(copy, 'packages/cli')
+  await appendFile(join(stale, 'src/index.ts'), '// changed')
+  const { code, output } = await run(stale, 'npm', 'pack', '--silent')
+  expect(code).not.toBe(0)
+  expect(output).toContain('The build is stale. Run: npm run build')
+})
 
 describe.each(PACKAGES)('the tarball of packages/%s', (name) => {
   it('is clean for publint', async () => {
