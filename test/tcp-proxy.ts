@@ -10,6 +10,8 @@ export interface TcpProxy {
   delay(ms: number): void
   /** From now on everything is swallowed, without an RST or a FIN: also what new connections send. */
   drop(): void
+  /** The same for the connections that there are, as when a router forgot them; new ones work. */
+  forget(): void
   /** What is sent from now on gets through again; what was swallowed stays lost, so its connections end. */
   restore(): void
   /** New connections go to another server; those that are there stay where they are. */
@@ -71,6 +73,10 @@ class Wire implements TcpProxy {
 
   drop(): void {
     this.dropping = true
+    this.forget()
+  }
+
+  forget(): void {
     for (const pair of this.pairs) pair.swallows = true
   }
 

@@ -28,6 +28,8 @@ interface Outage {
   /** Kinds of fault that may be told, beside answers that come too late. */
   readonly kinds: readonly string[]
   readonly lastsMs?: number
+  /** True where the store is away only for moments. */
+  readonly brief?: boolean
 }
 
 const proxied = ({ proxy }: Stage) => `redis://127.0.0.1:${proxy.port}`
@@ -101,6 +103,7 @@ const outages: readonly Outage[] = [
     },
     end: () => undefined,
     kinds: ['connection'],
+    brief: true,
   },
 ]
 
@@ -131,6 +134,8 @@ async function live(outage: Outage, { make }: TestClient): Promise<void> {
     await sleep(200)
     await outage.begin?.(stage)
     await sleep(outage.lastsMs ?? 1000)
+    if (!outage.brief)
+      expect(load.asked.findLast(({ decision }) => decision !== undefined)?.decision?.source).toBe('local')
     await outage.end(stage)
     const backMs = performance.now()
     await sleep(BACK_MS + 500)

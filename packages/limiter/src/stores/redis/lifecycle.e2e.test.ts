@@ -144,7 +144,32 @@ describe.each(CLIENTS)('A store on $name', ({ make }) => {
     await until('one connection', async () => (await connections()) === 1, 2000)
   })
 
-  it('gives up a connection that swallows everything, and one that was lost on its way', async () => {
+  it.each([
+    ['under load', 10],
+    ['with a call now and then', 400],
+  ])('leaves a connection that a router forgot, %s', async (_, everyMs) => {
+    const redis = await server()
+    const proxy = await startProxy(redis.port)
+    ends.push(() => proxy.close())
+    const store = redisStore(make(`redis://127.0.0.1:${proxy.port}`))
+    const engine = createEngine({ store, timeoutMs: 100 })
+    ends.push(
+      () => store.close(),
+      () => engine.close(),
+    )
+    const ask = async () => (await engine.check([item('k')])).source
+    await until('the store', async () => (await ask()) === 'store')
+    proxy.forget()
+    expect(await ask()).toBe('local')
+    const begunMs = performance.now()
+    await until('the store', async () => {
+      await sleep(everyMs)
+      return (await ask()) === 'store'
+    })
+    expect(performance.now() - begunMs).toBeLessThan(4000)
+  })
+
+  it('gives up an attempt that was lost on its way', async () => {
     const { redis, url, free } = await blackHole()
     const store = redisStore(make(url))
     const engine = createEngine({ store, timeoutMs: 50 })
@@ -159,6 +184,30 @@ describe.each(CLIENTS)('A store on $name', ({ make }) => {
     free()
     redis.resume()
     await until('the store', async () => (await engine.check([item('k')])).source === 'store', 5000)
+  })
+
+  it('resets by its deadline, also as the first thing that it does', async () => {
+    const redis = await server()
+    await redis.command('SET', 'rate_limit:r:l:k', 'x')
+    const store = redisStore(make(redis.url))
+    const engine = createEngine({ store, timeoutMs: 2000 })
+    ends.push(
+      () => store.close(),
+      () => engine.close(),
+    )
+    await engine.reset([item('k')])
+    expect(await redis.command('EXISTS', 'rate_limit:r:l:k')).toBe(':0')
+
+    redis.pause()
+    const late = createEngine({ store, timeoutMs: 100 })
+    ends.push(() => late.close())
+    const begunMs = performance.now()
+    await expect(late.reset([item('k')])).rejects.toMatchObject({ code: 'HEADGATE_STORE_UNAVAILABLE' })
+    expect(performance.now() - begunMs).toBeLessThan(1000)
+    redis.resume()
+    await redis.kill()
+    await until('a store that is away', async () => (await late.check([item('k')])).source === 'local')
+    await expect(late.reset([item('k')])).rejects.toMatchObject({ code: 'HEADGATE_STORE_UNAVAILABLE' })
   })
 
   it('counts in the database of its client, and nowhere else', async () => {

@@ -1,5 +1,13 @@
 import { DECIDE_LUA, DECIDE_SHA1 } from '../../script/decide.generated.ts'
-import { type Check, type Part, type RemoteStore, StoreFault, type StoreReport, type Ticket } from '../../store.ts'
+import {
+  type Check,
+  type Part,
+  type RemoteStore,
+  type RoundTripReport,
+  StoreFault,
+  type StoreReport,
+  type Ticket,
+} from '../../store.ts'
 import { Batch } from './batch.ts'
 import { Connection, type ConnectionEvents, type Link, type OpenLink } from './connection.ts'
 import { downFault, faultOf, isNoScript } from './faults.ts'
@@ -28,6 +36,7 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
   private readonly connection: Connection
   private readonly clock = new ServerClock()
   private readonly reports = new Set<StoreReport>()
+  private readonly roundTrips = new Set<RoundTripReport>()
   private queue: Ticket[] = []
   private flushing: NodeJS.Immediate | undefined
   /** `connecting` only until the first attempt has ended: until then checks wait, within their deadline. */
@@ -35,6 +44,9 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
   private down = new StoreFault('connection', 'not connected to Redis yet', true)
   /** What batches that were on their way when the link ended failed of: they may have run. */
   private cut = this.down
+  /** Settled when the first attempt to connect has ended. */
+  private readonly begun: Promise<void>
+  private begin: () => void = () => undefined
   private loading: Promise<unknown> | undefined
   /** The deadline of the first batch that was sent since Redis was last heard of. */
   private unansweredMs = Number.POSITIVE_INFINITY
@@ -42,6 +54,9 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
   constructor(open: OpenLink, prefix: string, script: Script = DECIDE) {
     this.prefix = `${prefix}:`
     this.script = script
+    this.begun = new Promise((resolve) => {
+      this.begin = resolve
+    })
     this.connection = new Connection(open, this)
   }
 
@@ -85,9 +100,13 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
     }
   }
 
-  watch(report: StoreReport): () => void {
+  watch(report: StoreReport, roundTrip?: RoundTripReport): () => void {
     this.reports.add(report)
-    return () => void this.reports.delete(report)
+    if (roundTrip !== undefined) this.roundTrips.add(roundTrip)
+    return () => {
+      this.reports.delete(report)
+      if (roundTrip !== undefined) this.roundTrips.delete(roundTrip)
+    }
   }
 
   async close(): Promise<void> {
@@ -95,6 +114,7 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
     this.state = 'closed'
     this.down = new StoreFault('connection', 'the store was closed', true)
     this.cut = new StoreFault('connection', 'the store was closed', false)
+    this.begin()
     this.failQueue()
     clearImmediate(this.flushing)
     await this.connection.close()
@@ -112,6 +132,7 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
 
   onReady(): void {
     this.state = 'ready'
+    this.begin()
     this.loading = undefined
     this.unansweredMs = Number.POSITIVE_INFINITY
     this.flush()
@@ -122,6 +143,7 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
     this.state = 'down'
     this.down = downFault(error, true)
     this.cut = downFault(error, false)
+    this.begin()
     this.failQueue()
   }
 
@@ -180,6 +202,8 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
         return
       }
       if (batch.answer(numbers)) {
+        const tookMs = performance.now() - sentMs
+        for (const roundTrip of this.roundTrips) roundTrip(tookMs, batch.tickets.length)
         if (garbage > 0) this.report('unreadable state in Redis was replaced', 'garbage', garbage)
         return
       }
@@ -218,14 +242,21 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
   }
 
   private async within<T>(deadlineMs: number, start: () => Promise<T>): Promise<T> {
-    if (this.state !== 'ready') throw this.down
     let timer: NodeJS.Timeout | undefined
+    let late = false
     const timeout = new Promise<never>((_, reject) => {
-      const fault = new StoreFault('timeout', 'no answer from Redis in time', false)
-      timer = setTimeout(() => reject(fault), Math.max(1, deadlineMs - performance.now())).unref()
+      const expire = () => {
+        late = true
+        reject(new StoreFault('timeout', 'no answer from Redis in time', false))
+      }
+      timer = setTimeout(expire, Math.max(1, deadlineMs - performance.now())).unref()
+    })
+    const connected = this.begun.then(() => {
+      if (late || this.state !== 'ready') throw this.down
+      return start()
     })
     try {
-      return await Promise.race([start(), timeout])
+      return await Promise.race([connected, timeout])
     } catch (error) {
       throw faultOf(error)
     } finally {
@@ -233,12 +264,10 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
     }
   }
 
-  /** A link whose probe failed is given up where a new one may do better. */
+  /** Another server may have become the one to write to, or the login another: a new link finds out. */
   private doubt(fault: StoreFault): void {
     if (this.state !== 'ready') return
-    // Another server may have become the one to write to, or the login another.
-    const elsewhere = fault.kind === 'readonly' || fault.kind === 'auth'
-    if (elsewhere || this.silent()) this.connection.renew(fault)
+    if (fault.kind === 'readonly' || fault.kind === 'auth') this.connection.renew(fault)
   }
 
   /** A link that swallows everything: its peer is gone without a word. */
