@@ -85,7 +85,7 @@ describe('four gateways on one Redis, at three times the limit, with SCRIPT FLUS
       nowUs = atUs
       const decision = await engine.check([
         { rule: 'product-detail', name: 'global', limit: global, key: '' },
-        { rule: 'product-detail', name: 'user', limit: each, key: user },
+        { rule: 'product-detail', name: 'user', limit: each, key: user as string },
       ])
       if (decision.allowed !== allowed || (decision.limitedBy ?? null) !== limitedBy) different += 1
     }

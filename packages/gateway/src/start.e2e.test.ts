@@ -53,6 +53,9 @@ describe('a started gateway', () => {
     await expect
       .poll(() => gateway.lines.map(({ message }) => message), { timeout: 5000 })
       .toContain('store answers again')
+    await ask(gateway.address, get('/'))
+    const { text } = await page(gateway.running.adminAddress, '/metrics')
+    expect(text).toMatch(/^headgate_store_duration_seconds_count [1-9]/m)
   })
 
   it('keeps its rules when a reload failed, and shows that', async () => {

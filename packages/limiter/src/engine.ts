@@ -26,6 +26,8 @@ export interface EngineEvents {
   degraded: { readonly reason: string; readonly kind: string }
   /** The store answers again. */
   recovered: { readonly awayMs: number }
+  /** The store answered a batch of checks. */
+  roundTrip: { readonly durationMs: number; readonly checks: number }
   /** Something went wrong that no caller sees, such as a store fault or garbage replaced; `count` how often. */
   error: { readonly message: string; readonly kind: string; readonly count: number }
 }
@@ -81,6 +83,7 @@ const channels = {
   decision: channel('headgate:decision'),
   degraded: channel('headgate:degraded'),
   recovered: channel('headgate:recovered'),
+  roundTrip: channel('headgate:roundTrip'),
   error: channel('headgate:error'),
 }
 
@@ -92,6 +95,7 @@ export class EngineCore implements Engine {
   /** Decides while a remote store is away. */
   private readonly local = memoryStore()
   private readonly emitter = new EventEmitter()
+  /** Whether anybody listened to decisions: reporting each one has its price. */
   private watched = false
   private unwatch: (() => void) | undefined
   private closed = false
@@ -152,7 +156,7 @@ export class EngineCore implements Engine {
     const guarded = (payload: EngineEvents[E]) => guard(listener, payload)
     // An EventEmitter would throw on an 'error' that nobody listens to; these are reports, not failures.
     this.emitter.on(`on:${event}`, guarded)
-    this.watched = true
+    if (event === 'decision') this.watched = true
     return () => void this.emitter.off(`on:${event}`, guarded)
   }
 
@@ -204,7 +208,10 @@ export class EngineCore implements Engine {
   }
 
   private openDoor(store: RemoteStore, instances: number): Door {
-    this.unwatch = store.watch((message, kind, count) => this.report('error', { message, kind, count }))
+    this.unwatch = store.watch(
+      (message, kind, count) => this.report('error', { message, kind, count }),
+      (durationMs, checks) => this.report('roundTrip', { durationMs, checks }),
+    )
     return new Door({
       store,
       policy: new Policy(this.local, instances),

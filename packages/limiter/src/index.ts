@@ -22,6 +22,7 @@ export {
   type LocalStore,
   type Part,
   type RemoteStore,
+  type RoundTripReport,
   type Store,
   type StoreErrorKind,
   StoreFault,

@@ -84,6 +84,9 @@ export interface LocalStore {
 /** @param count how often it happened */
 export type StoreReport = (message: string, kind: string, count: number) => void
 
+/** Told of each batch that was answered: how long it took, and how many checks were in it. */
+export type RoundTripReport = (durationMs: number, checks: number) => void
+
 /** A store behind a network. */
 export interface RemoteStore {
   readonly kind: 'remote'
@@ -94,7 +97,7 @@ export interface RemoteStore {
   /** Resolves when the store has judged the check; used to find out that it is back. */
   ping(check: Check, deadlineMs: number): Promise<void>
   /** Tells of what no caller sees: garbage replaced, a promise found void. @returns how to stop */
-  watch(report: StoreReport): () => void
+  watch(report: StoreReport, roundTrip?: RoundTripReport): () => void
   close(): Promise<void>
 }
 

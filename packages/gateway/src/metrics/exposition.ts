@@ -37,6 +37,8 @@ function exposeRequests(registry: Registry, { requests, decisions, decisionTimes
 }
 
 function exposeStore(registry: Registry, numbers: Numbers): void {
+  const trip = 'Time from sending a batch of checks to the store until its answer.'
+  histogram(registry, 'headgate_store_duration_seconds', trip, [], () => [[{}, numbers.storeTimes]])
   counter(registry, 'headgate_store_errors_total', 'What went wrong with the store, by kind.', ['kind'], () => {
     return byKey('kind', numbers.storeErrors)
   })

@@ -74,11 +74,16 @@ export class Metrics {
   /** Counts what an engine reports of its store. @returns how to stop */
   watch(engine: Pick<Engine, 'degraded' | 'on'>): () => void {
     this.#numbers.degraded = () => engine.degraded
-    const { storeErrors } = this.#numbers
-    return engine.on('error', ({ kind, count }) => {
+    const { storeErrors, storeTimes } = this.#numbers
+    const offError = engine.on('error', ({ kind, count }) => {
       const label = Object.hasOwn(storeErrors, kind) ? kind : 'other'
       storeErrors[label] = (storeErrors[label] as number) + count
     })
+    const offTimes = engine.on('roundTrip', ({ durationMs }) => storeTimes.observe(durationMs / 1000))
+    return () => {
+      offError()
+      offTimes()
+    }
   }
 
   /** These rules are enforced from now on: at the start, and after each reload. */

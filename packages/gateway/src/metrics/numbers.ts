@@ -27,6 +27,8 @@ export class Numbers {
   readonly requests: Record<RequestOutcome, number> = { allowed: 0, limited: 0, denied: 0, error: 0 }
   readonly decisions = new DecisionCounts()
   readonly decisionTimes = new Durations(DECISION_BOUNDS)
+  /** Of batches, each of which carries many checks. */
+  readonly storeTimes = new Durations(DECISION_BOUNDS)
   readonly upstreams = new UpstreamCounts()
   readonly storeErrors: Record<string, number> = { ...STORE_ERRORS }
   /** Whether decisions are made without the store. */
