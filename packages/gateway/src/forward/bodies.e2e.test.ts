@@ -1,5 +1,6 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { type IncomingMessage, request, type ServerResponse } from 'node:http'
+import { Readable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { setFlagsFromString } from 'node:v8'
 import { runInNewContext } from 'node:vm'
@@ -164,12 +165,9 @@ describe('an answer body', () => {
     const piece = randomBytes(MB)
     const hash = createHash('sha256')
     for (let i = 0; i < 50; i++) hash.update(piece)
-    const up = await TestUpstream.start(async (req, res) => {
-      if (req.url === '/gzip') return void res.writeHead(200, { 'Content-Encoding': 'gzip' }).end(gzipSync('hello'))
-      for (let i = 0; i < 50; i++) {
-        if (!res.write(piece)) await new Promise((resolve) => res.once('drain', resolve))
-      }
-      res.end()
+    const up = await TestUpstream.start((req, res) => {
+      if (req.url === '/gzip') res.writeHead(200, { 'Content-Encoding': 'gzip' }).end(gzipSync('hello'))
+      else Readable.from(Array(50).fill(piece)).pipe(res)
     })
     const { address } = await TestGateway.start({ upstreams: [up.origin] })
     const { body } = await send(address, 'GET', {}, () => {})

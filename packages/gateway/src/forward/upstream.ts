@@ -80,7 +80,7 @@ export class Upstream {
   discard(client: UpstreamClient): void {
     this.#clients.delete(client)
     // Not now: undici calls us from within its own handling of this connection.
-    queueMicrotask(() => client.destroy().catch(() => {}))
+    queueMicrotask(() => void client.destroy().catch(() => {}))
   }
 
   failed(reason: string): void {
