@@ -2,7 +2,7 @@ import type { Link, LinkEvents } from './connection.ts'
 
 /** The shape of an ioredis 5 or 6 client (and of iovalkey's) that is needed here. */
 export interface IoredisClient {
-  readonly options: { readonly keyPrefix?: string | undefined }
+  readonly options: { readonly keyPrefix?: string | undefined; readonly sentinels?: unknown }
   readonly status: string
   duplicate(override: object): IoredisClient
   defineCommand(...args: never[]): unknown
@@ -36,6 +36,8 @@ export function openIoredis(client: IoredisClient, events: LinkEvents, connectTi
     maxRetriesPerRequest: 0,
     connectTimeout: connectTimeoutMs,
     disconnectTimeout: 1,
+    // Preparing shows whether a server is of use; only behind Sentinels its role has to be read as well.
+    enableReadyCheck: Boolean(client.options.sentinels),
     maxLoadingRetryTime: 100,
     commandTimeout: undefined,
     socketTimeout: undefined,
