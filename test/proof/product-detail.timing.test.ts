@@ -12,6 +12,9 @@ const BURST = 120
 const USER_RATE = 5
 
 const detail = (rate: number, user: (n: number) => string): Sender => ({ rate, path: '/api/product/detail', user })
+/** A process that just started is slow; it learns on another rule. */
+const warmUp = (fleet: Fleet) =>
+  sendFor(2, fleet.ports, [{ rate: 1000, path: '/api/search', user: (n) => `early${n}` }])
 const ofDetail = (decision: Logged) => decision.rule === 'product-detail'
 
 let redis: RedisServer
@@ -29,6 +32,7 @@ describe('four gateways on one Redis, at three times the limit, with SCRIPT FLUS
   beforeAll(async () => {
     await redis.command('FLUSHALL')
     fleet = await startFleet(4, redis.url)
+    await warmUp(fleet)
     const flush = setTimeout(() => void redis.command('SCRIPT', 'FLUSH'), (SECONDS * 1000) / 2)
     const answers = await sendFor(SECONDS, fleet.ports, [detail(3 * RATE, (n) => `u${(n * 7919) % 1500}`)])
     clearTimeout(flush)
@@ -131,6 +135,7 @@ describe('Redis killed and started again in the middle', () => {
   it('stays within the documented bound, and nothing surfaces', async () => {
     await redis.command('FLUSHALL')
     const fleet = await startFleet(4, redis.url)
+    await warmUp(fleet)
     const AWAY_MS = 1500
     const outage = (async () => {
       await new Promise((resolve) => setTimeout(resolve, 4000))
