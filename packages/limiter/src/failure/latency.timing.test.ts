@@ -46,7 +46,7 @@ type Engine = ReturnType<typeof createEngine>
 const ask = (engine: Engine, key = 'k') => engine.check([{ rule: 'r', name: 'l', limit: AMPLE, key }])
 
 describe.each(outages)('While $name', ({ name, begin, end }) => {
-  it.each(CLIENTS)('$name decides within its deadline, and soon at once', async (client) => {
+  it.each(CLIENTS)('$name decides within its deadline, and soon at once (redis/ioredis#285)', async (client) => {
     await staged(client.make, async (stage) => {
       let openedMs = Number.POSITIVE_INFINITY
       stage.engine.on('degraded', () => {

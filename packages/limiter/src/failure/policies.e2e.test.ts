@@ -81,48 +81,51 @@ async function stage(atStart: boolean, situation: (typeof situations)[number]): 
 
 describe.each([CLIENTS[1], CLIENTS[3]] as TestClient[])('On $name', ({ make }) => {
   describe.each(situations)('while $name', (situation) => {
-    it.each(POLICIES)('%s decides as documented, and Redis decides again afterwards (Kong#2382)', async (policy) => {
-      const where = await stage(situation.atStart, situation)
-      const store = redisStore(make(`redis://${situation.password ?? ''}127.0.0.1:${where.proxy.port}`))
-      const limiter = createLimiter({
-        name: 'p',
-        store,
-        limit: LIMIT,
-        onStoreFailure: policy,
-        timeoutMs: 200,
-        instances: 2,
-      })
-      ends.push(
-        () => store.close(),
-        () => limiter.close(),
-      )
-      const stored = () =>
-        limiter
-          .peek('warm')
-          .then(({ source }) => source === 'store')
-          .catch(() => false)
-      if (!situation.atStart) {
-        await until('the store', stored)
-        await situation.begin(where)
-      }
-      for (let n = 0; n < 12; n++) {
-        if (policy === 'throw') await expect(limiter.check('k')).rejects.toThrow(StoreUnavailableError)
-        else {
-          const decision = await limiter.check('k')
-          expect(decision).toMatchObject(expected(policy, n))
-          sound(decision)
+    it.each(POLICIES)(
+      '%s decides as documented, and Redis decides again afterwards (Kong/kong#2382)',
+      async (policy) => {
+        const where = await stage(situation.atStart, situation)
+        const store = redisStore(make(`redis://${situation.password ?? ''}127.0.0.1:${where.proxy.port}`))
+        const limiter = createLimiter({
+          name: 'p',
+          store,
+          limit: LIMIT,
+          onStoreFailure: policy,
+          timeoutMs: 200,
+          instances: 2,
+        })
+        ends.push(
+          () => store.close(),
+          () => limiter.close(),
+        )
+        const stored = () =>
+          limiter
+            .peek('warm')
+            .then(({ source }) => source === 'store')
+            .catch(() => false)
+        if (!situation.atStart) {
+          await until('the store', stored)
+          await situation.begin(where)
         }
-      }
-      await situation.end(where)
-      await until('the store', stored)
-      const decided = await Promise.all(Array.from({ length: 8 }, () => limiter.check('fresh')))
-      expect(decided.every(({ source }) => source === 'store')).toBe(true)
-      expect(decided.filter(({ allowed }) => allowed)).toHaveLength(4)
-    })
+        for (let n = 0; n < 12; n++) {
+          if (policy === 'throw') await expect(limiter.check('k')).rejects.toThrow(StoreUnavailableError)
+          else {
+            const decision = await limiter.check('k')
+            expect(decision).toMatchObject(expected(policy, n))
+            sound(decision)
+          }
+        }
+        await situation.end(where)
+        await until('the store', stored)
+        const decided = await Promise.all(Array.from({ length: 8 }, () => limiter.check('fresh')))
+        expect(decided.every(({ source }) => source === 'store')).toBe(true)
+        expect(decided.filter(({ allowed }) => allowed)).toHaveLength(4)
+      },
+    )
   })
 })
 
-/** No number is undefined or NaN, whatever went wrong (firecrawl#3728). */
+/** No number is undefined or NaN, whatever went wrong (firecrawl/firecrawl#3728). */
 function sound(decision: Decision): void {
   const { retryAfterMs, delayMs, at, limits } = decision
   for (const number of [retryAfterMs, delayMs, at, ...limits.flatMap((limit) => Object.values(limit))]) {

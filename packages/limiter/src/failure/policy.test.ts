@@ -171,7 +171,7 @@ describe('Policy', () => {
     }
   })
 
-  it('judges windows by the time, not by timers that did not run (node-rate-limiter-flexible#238)', () => {
+  it('judges windows by the time, not by timers that did not run (animir/node-rate-limiter-flexible#238)', () => {
     for (const limit of [tokenBucket({ limit: 5, period: '1s' }), fixedWindow({ limit: 5, period: '1s' })]) {
       const { policy, clock } = rig()
       const asked = check(part('a', 'local', limit))
@@ -187,7 +187,7 @@ describe('Policy', () => {
     }
   })
 
-  it('admits at most one more burst when the clock jumps an hour and back (MediaWiki-MCP-Server#557)', () => {
+  it('admits at most one more burst when the clock jumps an hour and back (ProfessionalWiki/MediaWiki-MCP-Server#557)', () => {
     const { policy, clock } = rig()
     const asked = check(part('a', 'local', tokenBucket({ limit: 1, period: '1s', burst: 5 })))
     const take = () => policy.decide(asked, AWAY)

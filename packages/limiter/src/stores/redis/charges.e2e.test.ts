@@ -68,7 +68,7 @@ describe.each(CLIENTS)('What was decided without the store, by $name', ({ make }
     return all.filter((_, i) => there[i] === 1).map(({ key }) => key)
   }
 
-  it('was not charged by what lay in the socket of a stopped Redis (OpenWA#932)', async () => {
+  it('was not charged by what lay in the socket of a stopped Redis (rmyndharis/OpenWA#932)', async () => {
     for (let round = 0; round < 3; round++) {
       redis.pause()
       const during = await asked(300, `p${round}-`)
@@ -90,7 +90,7 @@ describe.each(CLIENTS)('What was decided without the store, by $name', ({ make }
     expect(await charged(during)).toEqual([])
   })
 
-  it('is not sent when the connection is back (langfuse#12574)', async () => {
+  it('is not sent when the connection is back (langfuse/langfuse#12574)', async () => {
     const monitor = await look.monitor()
     const seen: string[] = []
     monitor.on('monitor', (_: string, args: string[]) => seen.push(args.join(' ')))
@@ -111,7 +111,7 @@ describe.each(CLIENTS)('What was decided without the store, by $name', ({ make }
     expect(seen.some((line) => line.includes('rate_limit:r:l:back'))).toBe(true)
   })
 
-  it('was charged once at most where the connection was cut behind a command (ioredis#61)', async () => {
+  it('was charged once at most where the connection was cut behind a command (redis/ioredis#61)', async () => {
     const cut: string[] = []
     for (let i = 0; i < 10; i++) {
       await back()

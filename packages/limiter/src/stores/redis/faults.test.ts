@@ -44,7 +44,7 @@ describe('faultOf', () => {
     ['CLUSTERDOWN', 'cluster'],
     ['TRYAGAIN', 'cluster'],
     ['NOAUTH', 'auth'],
-  ])('finds %s also inside the text of a script error (ioredis#1089)', (code, kind) => {
+  ])('finds %s also inside the text of a script error (redis/ioredis#1089)', (code, kind) => {
     expect(faultOf(new Error(script(code)))).toMatchObject({ kind, notRun: true })
   })
 

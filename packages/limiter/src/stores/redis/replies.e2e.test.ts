@@ -66,7 +66,7 @@ function backBy(ask: Seen['ask'], limitMs: number): Promise<void> {
 }
 
 describe('What Redis refuses', () => {
-  it('READONLY: a server that became a replica is left, and served again once it is not (ioredis#1089)', async () => {
+  it('READONLY: a server that became a replica is left, and served again once it is not (redis/ioredis#1089)', async () => {
     const redis = await server()
     const seen = engineOn(redis.url)
     await refusesAndReturns(
@@ -78,7 +78,7 @@ describe('What Redis refuses', () => {
   })
 
   it.each(CLIENTS)(
-    'READONLY: the address of another server is looked up again, by $name (go-redis#2229)',
+    'READONLY: the address of another server is looked up again, by $name (redis/go-redis#2229)',
     async (client) => {
       const former = await server()
       const next = await server('--replicaof', '127.0.0.1', `${former.port}`)
@@ -96,7 +96,7 @@ describe('What Redis refuses', () => {
     },
   )
 
-  it('OOM: a full server decides nothing by halves, and the kind says that it is full (redis#8623)', async () => {
+  it('OOM: a full server decides nothing by halves, and the kind says that it is full (redis/redis#8623)', async () => {
     const redis = await server('--maxmemory-policy', 'noeviction')
     const seen = engineOn(redis.url)
     const limit = tokenBucket({ limit: 100, period: '1h' })
@@ -256,7 +256,7 @@ describe.each(CLIENTS)('What a server answers to $name', (client) => {
     ['+OK\r\n', 'script'],
     ['*3\r\n:0\r\n:1\r\n:0\r\n', 'script'],
     ['$-1\r\n', 'script'],
-  ])('%j is a fault of the store, never a refusal of the caller (firecrawl#3728)', async (reply, kind) => {
+  ])('%j is a fault of the store, never a refusal of the caller (firecrawl/firecrawl#3728)', async (reply, kind) => {
     const fake = await startFakeRedis()
     ends.push(() => fake.close())
     const seen = engineOn(fake.url, client)
