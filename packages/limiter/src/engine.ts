@@ -64,6 +64,9 @@ export function createEngine(options: EngineOptions): Engine {
 export const DEFAULT_TIMEOUT_MS = 50
 const MAX_TIMEOUT_MS = 60_000
 
+/** The most counters of the local share, which only an outage fills: some 70 MB. */
+const MAX_LOCAL_KEYS = 250_000
+
 /** Probing takes the whole way, a write included: a server that only answers TIME is of no use. */
 const PROBE: Check = {
   parts: [
@@ -93,7 +96,7 @@ export class EngineCore implements Engine {
   private readonly timeoutMs: number
   private readonly door: Door | undefined
   /** Decides while a remote store is away. */
-  private readonly local = memoryStore()
+  private readonly local = memoryStore({ maxKeys: MAX_LOCAL_KEYS })
   private readonly emitter = new EventEmitter()
   /** Whether anybody listened to decisions: reporting each one has its price. */
   private watched = false
