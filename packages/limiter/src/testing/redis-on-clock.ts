@@ -1,6 +1,6 @@
 import type { Clock } from '../clock.ts'
 import type { RemoteStore } from '../store.ts'
-import { type RedisClient, type RedisStoreOptions, redisStoreOn } from '../stores/redis/index.ts'
+import { type RedisClient, type RedisStoreOptions, redisStoreOn } from '../stores/redis/redis-store.ts'
 import { DECIDE_TEST_LUA, DECIDE_TEST_SHA1 } from './decide-test.generated.ts'
 
 /**
