@@ -75,10 +75,10 @@ export class Running {
   }
 }
 
-/** Nothing of this machine decides what a test sees. */
+/** Nothing of this machine decides what a test sees: under CI, for one, node takes every terminal for colourless. */
 export function plainEnv(): NodeJS.ProcessEnv {
   const names = Object.keys(process.env).filter((name) =>
-    /^(HEADGATE_.*|NO_COLOR|FORCE_COLOR|NODE_OPTIONS)$/.test(name),
+    /^(HEADGATE_.*|NO_COLOR|FORCE_COLOR|CI|NODE_OPTIONS)$/.test(name),
   )
   return { ...process.env, ...Object.fromEntries(names.map((name) => [name, undefined])) }
 }
