@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs'
 import { mkdir, rm, writeFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { afterEach, describe, expect, it, vi } from 'vitest'
@@ -28,8 +29,11 @@ describe('README.md', () => {
     expect(printed.at(-1)).toBe(last)
   })
 
-  it('keeps a place for figures', () => {
-    expect(english.prose).toContain('<!-- figures -->')
+  it('shows figures only beside the raw results that they come from', () => {
+    expect(english.prose).toContain('](bench/results)')
+    for (const table of ['library', 'gateway', 'one-limit']) {
+      expect(existsSync(join(ROOT, `bench/results/${table}.json`)), table).toBe(true)
+    }
   })
 })
 
