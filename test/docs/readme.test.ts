@@ -31,7 +31,7 @@ describe('README.md', () => {
 
   it('shows figures only beside the raw results that they come from', () => {
     expect(english.prose).toContain('](bench/results)')
-    for (const table of ['library', 'gateway', 'one-limit']) {
+    for (const table of ['library', 'gateway']) {
       expect(existsSync(join(ROOT, `bench/results/${table}.json`)), table).toBe(true)
     }
   })
