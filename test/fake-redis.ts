@@ -109,13 +109,14 @@ function admitAll(command: string[], now: number): string {
   let at = 2
   for (let i = 0; i < (input[1] as number); i++) {
     codes.push(input[at])
-    at += 4
+    // Its parameters stand behind code and since: three of a token bucket, five of a fixed window.
+    at += input[at] === 1 ? 5 : 7
   }
   const reply = [0, now, 0]
   while (at < input.length) {
     const head = input[at++] as number
     reply.push(1)
-    for (let part = 0; part < Math.floor(head / 4); part++) {
+    for (let part = 0; part < Math.floor(head / 32); part++) {
       const code = codes[Math.floor((input[at] as number) / 4096) - 1]
       reply.push(...(code === 1 ? [0] : [0, now + 1]))
       at += head % 4 >= 2 ? 2 : 1

@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { fixedWindow, type Limit, tokenBucket } from 'headgate'
+import { concurrency, fixedWindow, type Limit, leakyBucket, tokenBucket } from 'headgate'
 import { sized } from './arbitraries.ts'
 
 const PERIODS_MS = [1, 10, 1000, 60_000, 3_600_000, 86_400_000, 365 * 86_400_000]
@@ -28,6 +28,14 @@ export const fixedWindows: fc.Arbitrary<Limit> = fc
     fc.constantFrom('clock', 'first-hit'),
   )
   .map(([limit, period, align]) => fixedWindow({ limit, period, align: align as 'clock' }))
+
+export const leakyBuckets: fc.Arbitrary<Limit> = fc
+  .tuple(fc.integer({ min: 1, max: 12 }), periodMs, fc.integer({ min: 0, max: 12 }))
+  .map(([limit, period, queue]) => leakyBucket({ limit, period, queue }))
+
+export const slots: fc.Arbitrary<Limit> = fc
+  .tuple(fc.integer({ min: 1, max: 12 }), periodMs)
+  .map(([limit, ttl]) => concurrency({ limit, ttl }))
 
 /** The largest burst that stays exact at this rate; 0: none. */
 function fitting(limit: number, periodMs: number): number {

@@ -19,7 +19,7 @@ const part = { ...item, space: 'greeting:', value: '', cost: 1, onStoreFailure: 
 export async function greetStore(store: Store, engine: Engine): Promise<void> {
   if (store.kind === 'local') return
   try {
-    await store.ping({ parts: [part], peek: true }, performance.now() + PATIENCE_MS)
+    await store.run({ parts: [part], peek: true }, performance.now() + PATIENCE_MS)
   } catch {
     await engine.peek([item]).catch(() => undefined)
   }

@@ -7,9 +7,18 @@ import { join } from 'node:path'
 const src = join(import.meta.dirname, '../src')
 const parts = [
   'algorithms/exact.lua',
+  'algorithms/codes.lua',
+  'algorithms/list.lua',
+  'algorithms/since.lua',
   'algorithms/token-bucket/token-bucket.lua',
+  'algorithms/leaky-bucket/leaky-bucket.lua',
   'algorithms/fixed-window/fixed-window.lua',
+  'algorithms/concurrency/concurrency.lua',
+  'script/marks.lua',
   'script/decide.lua',
+  'script/operations.lua',
+  'script/judge.lua',
+  'script/write.lua',
 ]
 
 /** The block that differs in the build for tests: the clock comes along, and keys outlive real time. */
@@ -18,12 +27,7 @@ const CLOCK = /--<clock\n([\s\S]*?)\n--clock>/
 
 /** The files that `npm run generate` writes: path → text. */
 export function generated() {
-  const [exact, ...rest] = parts.map((part) => readFileSync(join(src, part), 'utf8'))
-  const whole = [
-    exact,
-    '-- By code: how each algorithm opens, charges, stores and reads a state.\nlocal algorithms = {}\n',
-    ...rest,
-  ].join('\n')
+  const whole = parts.map((part) => readFileSync(join(src, part), 'utf8')).join('\n')
   const decide = strip(whole.replace(CLOCK, '$1'))
   const decideTest = strip(whole.replace(CLOCK, TEST_CLOCK))
   return {

@@ -58,10 +58,27 @@ export interface Decision {
   source: Source
   /** True when decided without the store. */
   degraded: boolean
-  /** Of what was charged, for a refund. */
-  receipt?: string
-  /** Gives a concurrency slot back; present when one was taken. */
+  /** Of what was charged, for a refund. Not enumerable: it is made when it is read. */
+  readonly receipt?: string | undefined
+  /** Gives the slots of concurrency limits back; present when some were taken. */
   release?(): Promise<void>
+  /** Lets those slots last for another ttl. false: one has lapsed, and somebody else may hold it. */
+  renew?(): Promise<boolean>
+  /** How long `acquire` waited, in ms. */
+  waitedMs?: number
+  /** What shadow rules and candidates say; absent where none was judged. They never change the rest. */
+  beside?: readonly BesideDecision[]
+}
+
+/** What one shadow rule or candidate says about a check. */
+export interface BesideDecision {
+  kind: 'shadow' | 'candidate' | 'penalty'
+  rule?: string
+  allowed: boolean
+  /** As in {@link Decision}. */
+  limitedBy?: string
+  retryAfterMs: number
+  limits: LimitStatus[]
 }
 
 /** What to do about a check when the store does not answer in time. */

@@ -1,43 +1,183 @@
-import type { Decision, LimitStatus, Source } from './decision.ts'
-import type { Check, Verdict } from './store.ts'
+import type { BesideDecision, Decision, LimitStatus, Reason, Source } from './decision.ts'
+import { writeReceipt } from './receipt.ts'
+import type { Check, Follower, Part, Verdict } from './store.ts'
 
 /**
  * The decision that a verdict means. Stores return little: everything a caller is told beyond the
  * verdict itself is derived here, by the same limit objects that the verdict came from.
  */
-export function deriveDecision(check: Check, verdict: Verdict, source: Source, degraded: boolean): Decision {
-  const { allowed, nowUs, view } = verdict
-  const limits: LimitStatus[] = []
+export function deriveDecision(check: Check, verdict: Verdict, source: Source, degraded: boolean): Decided {
+  const { allowed, nowUs, view, followers } = verdict
+  const decision = new Decided(allowed, nowUs / 1000, source, degraded)
+  const refuser = tellAll(check.parts, verdict, decision.limits)
+  if (allowed) {
+    let at = verdict.at
+    for (const { limit, cost } of check.parts) {
+      if (limit.delayUs !== undefined && cost > 0) {
+        const delayUs = check.peek ? (limit.place?.(view, at, nowUs, cost) ?? 0) : limit.delayUs(view, at)
+        if (delayUs / 1000 > decision.delayMs) decision.delayMs = delayUs / 1000
+      }
+      at += limit.viewSize
+    }
+    if (!check.peek) decision.charged(check, verdict)
+  } else if (refuser !== undefined) {
+    decision.refuse(refuser)
+  }
+  if (followers !== undefined) {
+    decision.beside = followers.map((each, i) =>
+      besideOf((check.followers as readonly Follower[])[i] as Follower, each),
+    )
+  }
+  return decision
+}
+
+/** A decision whose receipt is made only when somebody wants it: most are never read. */
+export class Decided implements Decision {
+  allowed: boolean
+  retryAfterMs = 0
+  delayMs = 0
+  limits: LimitStatus[] = []
+  at: number
+  source: Source
+  degraded: boolean
+  declare reason?: Reason
+  declare rule?: string
+  declare limitedBy?: string
+  declare waitedMs?: number
+  declare beside?: readonly BesideDecision[]
+  #parts: readonly Part[] | undefined
+  #receipts: readonly number[] = []
+  #result = 0
+
+  constructor(allowed: boolean, at: number, source: Source, degraded: boolean) {
+    this.allowed = allowed
+    this.at = at
+    this.source = source
+    this.degraded = degraded
+  }
+
+  get receipt(): string | undefined {
+    return this.#parts === undefined ? undefined : writeReceipt(this.#parts, this.#receipts)
+  }
+
+  charged({ parts, operation }: Check, { view, at: from, nowUs, result }: Verdict): void {
+    const receipts: number[] = []
+    let at = from
+    this.#result = result
+    for (const { limit } of parts) {
+      receipts.push(limit.receiptUs(view, at, nowUs))
+      at += limit.viewSize
+    }
+    this.#parts = operation?.name === 'take-up-to' ? parts.map((part) => ({ ...part, cost: result })) : parts
+    this.#receipts = receipts
+  }
+
+  /** One decision of the parts of a check that were decided apart, `first` before `second`. */
+  static join(parts: readonly Part[], first: Decided, second: Decision, ofFirst: (part: Part) => boolean): Decision {
+    const refused = [first, second].filter(({ allowed }) => !allowed)
+    const worst = refused.reduce<Decision | undefined>(
+      (worst, each) => (worst === undefined || each.retryAfterMs > worst.retryAfterMs ? each : worst),
+      undefined,
+    )
+    const joined = new Decided(worst === undefined, second.at, second.source, second.degraded)
+    const limits = { first: first.limits.values(), second: second.limits.values() }
+    const receipts = { first: first.#receipts.values(), second: (#result in second ? second.#receipts : []).values() }
+    const inOrder: number[] = []
+    for (const part of parts) {
+      const side = ofFirst(part) ? 'first' : 'second'
+      const status = limits[side].next()
+      if (!status.done) joined.limits.push(status.value)
+      inOrder.push(receipts[side].next().value ?? 0)
+    }
+    joined.retryAfterMs = worst?.retryAfterMs ?? 0
+    joined.delayMs = Math.max(first.delayMs, second.delayMs)
+    if (worst?.reason !== undefined) joined.reason = worst.reason
+    if (worst?.rule !== undefined) joined.rule = worst.rule
+    if (worst?.limitedBy !== undefined) joined.limitedBy = worst.limitedBy
+    if (second.beside !== undefined) joined.beside = second.beside
+    if (joined.allowed) {
+      joined.#parts = parts
+      joined.#receipts = inOrder
+    }
+    joined.#result = Math.max(first.#result, resultOf(second) ?? 0)
+    return joined
+  }
+
+  /** What an operation left; undefined: the decision is no store's. */
+  static resultOf(decision: Decision): number | undefined {
+    return #result in decision ? decision.#result : undefined
+  }
+
+  refuse({ status, reason }: Refuser): void {
+    this.retryAfterMs = status.retryAfterMs
+    this.reason = reason
+    if (status.rule !== undefined) this.rule = status.rule
+    this.limitedBy = status.name
+  }
+}
+
+/** What an admitted operation left (see the script's `operations.lua`); undefined: no store decided. */
+export const resultOf = Decided.resultOf
+
+export const joinDecisions = Decided.join
+
+interface Refuser {
+  readonly status: LimitStatus
+  readonly reason: Reason
+}
+
+/** Fills in what each limit says. @returns of those that refuse, the one with the longest wait */
+function tellAll(parts: readonly Part[], verdict: Verdict, limits: LimitStatus[]): Refuser | undefined {
+  const { allowed, nowUs, view, blockedPart, blockedUs } = verdict
   let at = verdict.at
   let refuser: LimitStatus | undefined
-  for (const { limit, rule, name, cost } of check.parts) {
+  let blocked = false
+  for (let p = 0; p < parts.length; p++) {
+    const { limit, rule, name, cost } = parts[p] as Part
     const status = blank(rule, name)
     limit.tell(view, at, nowUs, allowed ? 0 : cost, status)
+    const isBlocked = p === blockedPart
+    if (isBlocked) status.retryAfterMs = Math.max(status.retryAfterMs, (blockedUs - nowUs) / 1000)
     if (
       !allowed &&
-      !limit.admits(view, at, cost) &&
+      (isBlocked || !limit.admits(view, at, cost)) &&
       (refuser === undefined || status.retryAfterMs > refuser.retryAfterMs)
     ) {
       refuser = status
+      blocked = isBlocked && status.retryAfterMs === (blockedUs - nowUs) / 1000
     }
     limits.push(status)
     at += limit.viewSize
   }
-  const decision: Decision = {
-    allowed,
-    retryAfterMs: refuser === undefined ? 0 : refuser.retryAfterMs,
-    delayMs: 0,
-    limits,
-    at: nowUs / 1000,
-    source,
-    degraded,
+  if (refuser === undefined) return allowed ? undefined : longestPlace(parts, verdict, limits)
+  const reason = blocked ? 'blocked' : refuser.retryAfterMs === Number.POSITIVE_INFINITY ? 'never' : 'limit'
+  return { status: refuser, reason }
+}
+
+/** Nobody refuses the cost, but the place in line comes too late: the one with the longest line. */
+function longestPlace(parts: readonly Part[], verdict: Verdict, limits: readonly LimitStatus[]): Refuser | undefined {
+  let longest: LimitStatus | undefined
+  let at = verdict.at
+  for (const [p, { limit, cost }] of parts.entries()) {
+    const status = limits[p] as LimitStatus
+    const placeUs = limit.place?.(verdict.view, at, verdict.nowUs, cost) ?? 0
+    if (placeUs > 0) status.retryAfterMs = Math.max(status.retryAfterMs, placeUs / 1000)
+    if (longest === undefined || status.retryAfterMs > longest.retryAfterMs) longest = status
+    at += limit.viewSize
   }
+  return longest && { status: longest, reason: 'limit' }
+}
+
+function besideOf({ kind, rule, parts }: Follower, verdict: Verdict): BesideDecision {
+  const limits: LimitStatus[] = []
+  const refuser = tellAll(parts, verdict, limits)
+  const beside: BesideDecision = { kind, allowed: verdict.allowed, retryAfterMs: 0, limits }
+  if (rule !== undefined) beside.rule = rule
   if (refuser !== undefined) {
-    decision.reason = refuser.retryAfterMs === Number.POSITIVE_INFINITY ? 'never' : 'limit'
-    if (refuser.rule !== undefined) decision.rule = refuser.rule
-    decision.limitedBy = refuser.name
+    beside.limitedBy = refuser.status.name
+    beside.retryAfterMs = refuser.status.retryAfterMs
   }
-  return decision
+  return beside
 }
 
 /** All fields from the start, so that every status has one shape. */

@@ -48,7 +48,7 @@ describe('a bad argument of a check', () => {
     ['NaN for a cost', [{ ...one, cost: Number.NaN }], 'cost'],
     ['null for a cost', [{ ...one, cost: null }], 'cost'],
     ['text for a cost', [{ ...one, cost: '5' }], 'cost'],
-    ['a group to come', [{ ...one, group: 'shadow' }], 'group'],
+    ['a misspelt group', [{ ...one, group: 'shadows' }], 'group'],
     ['a misspelt policy', [{ ...one, onStoreFailure: 'opn' }], 'onStoreFailure'],
     ['null for a policy', [{ ...one, onStoreFailure: null }], 'onStoreFailure'],
   ]

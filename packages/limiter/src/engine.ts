@@ -6,9 +6,21 @@ import { deriveDecision } from './derive.ts'
 import { HeadgateError, InvalidArgumentError, StoreUnavailableError, show } from './errors.ts'
 import { Door } from './failure/door.ts'
 import { Policy } from './failure/policy.ts'
+import {
+  type AcquireOptions,
+  type BlockOptions,
+  type CheckOptions,
+  type Grant,
+  Operations,
+  type RefundOptions,
+  type Reservation,
+  type Reserved,
+  type ReserveOptions,
+} from './operations.ts'
 import { refuseUnknown } from './options.ts'
-import { type CheckItem, partsOf } from './part.ts'
-import type { Check, LocalStore, Part, RemoteStore, Store } from './store.ts'
+import { type CheckItem, judgedOf, partsOf } from './part.ts'
+import { isSpecial, Split } from './split.ts'
+import type { Check, LocalStore, Operation, Part, RemoteStore, Store, Verdict } from './store.ts'
 import { memoryStore } from './stores/memory.ts'
 
 export interface EngineOptions {
@@ -32,11 +44,6 @@ export interface EngineEvents {
   error: { readonly message: string; readonly kind: string; readonly count: number }
 }
 
-export interface CheckOptions {
-  /** Aborting rejects with the signal's reason; what was already written stays charged. */
-  signal?: AbortSignal | undefined
-}
-
 /** Judges limits of several rules as one check. `createLimiter` is a shell over it. */
 export interface Engine {
   /** True while decisions are made without the store. */
@@ -48,8 +55,29 @@ export interface Engine {
   check(items: readonly CheckItem[], options?: CheckOptions): Promise<Decision>
   /** The same answer; nothing is written, created or extended. */
   peek(items: readonly CheckItem[], options?: CheckOptions): Promise<Decision>
-  /** Forgets the counters. Rejects with StoreUnavailableError when the store is gone. */
+  /** Takes as much as all limits can give, at most `most` units (integer ≥ 1); costs of the items are ignored. */
+  takeUpTo(items: readonly CheckItem[], most: number, options?: CheckOptions): Promise<Grant>
+  /**
+   * Waits in line, then charges: resolves when the caller may proceed, or at once with a refusal. Token buckets, leaky
+   * buckets and fixed windows book the place in the store: first come first served across processes, one sleep.
+   */
+  acquire(items: readonly CheckItem[], options?: AcquireOptions): Promise<Decision>
+  /** Charges, and holds what was charged until it is committed, cancelled or lapses. */
+  reserve(items: readonly CheckItem[], options?: ReserveOptions): Promise<Reserved>
+  /** The reservation of an id, also one that another process made. */
+  reservation(items: readonly CheckItem[], id: string): Reservation
+  /**
+   * Gives the items' costs back.
+   * @returns for each item how many units came back
+   * @throws StoreUnavailableError (rejected)
+   */
+  refund(items: readonly CheckItem[], options?: RefundOptions): Promise<number[]>
+  /** Forgets the counters, not a block. Rejects with StoreUnavailableError when the store is gone. */
   reset(items: readonly CheckItem[]): Promise<void>
+  /** Refuses everything on these keys, whatever is reset. Rejects with StoreUnavailableError when the store is gone. */
+  block(items: readonly CheckItem[], options?: BlockOptions): Promise<void>
+  /** @returns whether any of them was blocked. Rejects with StoreUnavailableError when the store is gone */
+  unblock(items: readonly CheckItem[]): Promise<boolean>
   /** @returns a function that takes the listener off again */
   on<E extends keyof EngineEvents>(event: E, listener: (payload: EngineEvents[E]) => void): () => void
   /** Leaves no timer behind; never closes the store. */
@@ -97,6 +125,10 @@ export class EngineCore implements Engine {
   private readonly door: Door | undefined
   /** Decides while a remote store is away. */
   private readonly local = memoryStore({ maxKeys: MAX_LOCAL_KEYS })
+  private policy: Policy | undefined
+  /** What is kept in this process although the store is shared, and slots. */
+  private readonly split: Split
+  readonly operations: Operations
   private readonly emitter = new EventEmitter()
   /** Whether anybody listened to decisions: reporting each one has its price. */
   private watched = false
@@ -121,6 +153,8 @@ export class EngineCore implements Engine {
     this.store = store
     this.timeoutMs = timeoutMs
     this.door = store.kind === 'remote' ? this.openDoor(store, instances) : undefined
+    this.split = new Split((check, where) => this.operate(check, where))
+    this.operations = new Operations(this)
   }
 
   get degraded(): boolean {
@@ -135,19 +169,36 @@ export class EngineCore implements Engine {
     return this.checked(items, true, options)
   }
 
-  async reset(items: readonly CheckItem[]): Promise<void> {
-    await this.resetParts(partsOf(items))
+  takeUpTo(items: readonly CheckItem[], most: number, options?: CheckOptions): Promise<Grant> {
+    return promised(() => this.operations.takeUpTo(partsOf(items), most, options))
   }
 
-  /** The same for parts that are known to be valid. */
-  async resetParts(parts: readonly Part[]): Promise<void> {
-    if (this.closed) throw closedError()
-    if (this.store.kind === 'local') return this.store.reset(parts)
-    try {
-      await this.store.reset(parts, performance.now() + this.timeoutMs)
-    } catch (error) {
-      throw new StoreUnavailableError(`the counters were not reset: ${(error as Error).message}`, { cause: error })
-    }
+  acquire(items: readonly CheckItem[], options?: AcquireOptions): Promise<Decision> {
+    return promised(() => this.operations.acquire(judgedOf(items), options))
+  }
+
+  reserve(items: readonly CheckItem[], options?: ReserveOptions): Promise<Reserved> {
+    return promised(() => this.operations.reserve(judgedOf(items), options))
+  }
+
+  reservation(items: readonly CheckItem[], id: string): Reservation {
+    return this.operations.reservation(partsOf(items), id)
+  }
+
+  refund(items: readonly CheckItem[], options?: RefundOptions): Promise<number[]> {
+    return promised(() => this.operations.refund(partsOf(items), options))
+  }
+
+  reset(items: readonly CheckItem[]): Promise<void> {
+    return promised(() => this.operations.reset(partsOf(items)))
+  }
+
+  block(items: readonly CheckItem[], options?: BlockOptions): Promise<void> {
+    return promised(() => this.operations.block(partsOf(items), options))
+  }
+
+  unblock(items: readonly CheckItem[]): Promise<boolean> {
+    return promised(() => this.operations.unblock(partsOf(items)))
   }
 
   on<E extends keyof EngineEvents>(event: E, listener: (payload: EngineEvents[E]) => void): () => void {
@@ -165,38 +216,62 @@ export class EngineCore implements Engine {
 
   async close(): Promise<void> {
     this.closed = true
+    this.operations.close()
     this.door?.close()
     this.unwatch?.()
     this.emitter.removeAllListeners()
+    await this.split.close()
     await this.local.close()
   }
 
-  /** Judges parts that are known to be valid. */
-  run(parts: readonly Part[], peek: boolean, options?: CheckOptions): Promise<Decision> {
-    const check: Check = { parts, peek }
+  /** Judges what is known to be valid. */
+  run(check: Check, options?: CheckOptions): Promise<Decision> {
     let decided: Promise<Decision>
     try {
       const signal = signalOf(options)
       if (this.closed) throw closedError()
       if (signal?.aborted) throw signal.reason
-      decided =
-        this.door === undefined
-          ? Promise.resolve(deriveDecision(check, (this.store as LocalStore).judge(check), 'store', false))
-          : this.door.decide(check, performance.now() + this.timeoutMs, signal)
+      decided = this.decide(check, signal)
     } catch (error) {
       return Promise.reject(error)
     }
     return this.watched || channels.decision.hasSubscribers ? this.reported(decided, check) : decided
   }
 
+  /** An operation on keys, where they are kept. @throws StoreUnavailableError (rejected) */
+  async operate(check: Check, where: 'store' | 'local' = 'store'): Promise<number[]> {
+    if (this.closed) throw closedError()
+    if (where === 'local' && this.policy !== undefined) return results(check, this.policy.settle(check))
+    return this.split.operate(check, async (shared) => {
+      if (this.store.kind === 'local') return results(shared, this.store.judge(shared))
+      try {
+        return results(shared, await this.store.run(shared, performance.now() + this.timeoutMs))
+      } catch (error) {
+        const { name } = check.operation as Operation
+        throw new StoreUnavailableError(`${name}: nothing was changed: ${(error as Error).message}`, { cause: error })
+      }
+    })
+  }
+
+  private decide(check: Check, signal?: AbortSignal): Promise<Decision> {
+    if (check.parts.some(isSpecial)) return this.split.decide(check, (shared) => this.decideShared(shared, signal))
+    return this.decideShared(check, signal)
+  }
+
+  private decideShared(check: Check, signal?: AbortSignal): Promise<Decision> {
+    return this.door === undefined
+      ? Promise.resolve(deriveDecision(check, (this.store as LocalStore).judge(check), 'store', false))
+      : this.door.decide(check, performance.now() + this.timeoutMs, signal)
+  }
+
   private checked(items: readonly CheckItem[], peek: boolean, options?: CheckOptions): Promise<Decision> {
-    let parts: Part[]
+    let check: Check
     try {
-      parts = partsOf(items)
+      check = { ...judgedOf(items), peek }
     } catch (error) {
       return Promise.reject(error)
     }
-    return this.run(parts, peek, options)
+    return this.run(check, options)
   }
 
   private async reported(decided: Promise<Decision>, { parts, peek }: Check): Promise<Decision> {
@@ -215,9 +290,10 @@ export class EngineCore implements Engine {
       (message, kind, count) => this.report('error', { message, kind, count }),
       (durationMs, checks) => this.report('roundTrip', { durationMs, checks }),
     )
+    this.policy = new Policy(this.local, instances)
     return new Door({
       store,
-      policy: new Policy(this.local, instances),
+      policy: this.policy,
       timeoutMs: this.timeoutMs,
       probe: PROBE,
       onDegraded: (fault) => this.report('degraded', { reason: fault.message, kind: fault.kind }),
@@ -236,6 +312,16 @@ function guard<P>(listener: (payload: P) => void, payload: P): void {
       throw error
     })
   }
+}
+
+/** What throws before anything is asked rejects, like what fails later. */
+async function promised<T>(start: () => Promise<T> | T): Promise<T> {
+  return start()
+}
+
+/** One integer for each part of an operation on keys. */
+function results(check: Check, { view, at }: Verdict): number[] {
+  return view.slice(at, at + check.parts.length)
 }
 
 function signalOf(options: CheckOptions | undefined): AbortSignal | undefined {

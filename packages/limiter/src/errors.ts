@@ -8,6 +8,8 @@ export const ERROR_CODES = {
   HEADGATE_NAME_CONFLICT: 'One name stands twice on one store with other numbers',
   HEADGATE_CLIENT_UNKNOWN: 'The Redis client is of no known shape',
   HEADGATE_STORE_UNAVAILABLE: 'The store did not answer within the deadline, or refused',
+  HEADGATE_BUSY: 'Too many callers wait already',
+  HEADGATE_LIMITED: 'A wrapped function was refused by its limits',
   HEADGATE_CLOSED: 'The limiter, engine or store was used after close()',
   HEADGATE_RULES_INVALID: 'The rule file has errors',
   HEADGATE_RULES_SYNTAX: 'The rule file is not YAML 1.2',

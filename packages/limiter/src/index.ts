@@ -1,7 +1,10 @@
+export { type ConcurrencyOptions, concurrency } from './algorithms/concurrency/index.ts'
 export { type FixedWindowOptions, fixedWindow } from './algorithms/fixed-window/index.ts'
+export { type LeakyBucketOptions, leakyBucket } from './algorithms/leaky-bucket/index.ts'
 export { type TokenBucketOptions, tokenBucket } from './algorithms/token-bucket/index.ts'
 export type { Clock } from './clock.ts'
 export type {
+  BesideDecision,
   Decision,
   LibraryFailurePolicy,
   LimitStatus,
@@ -10,16 +13,30 @@ export type {
   StoreFailurePolicy,
 } from './decision.ts'
 export { type Duration, durationUs } from './duration.ts'
-export { type CheckOptions, createEngine, type Engine, type EngineEvents, type EngineOptions } from './engine.ts'
+export { createEngine, type Engine, type EngineEvents, type EngineOptions } from './engine.ts'
 export { ERROR_CODES, type ErrorCode, HeadgateError, InvalidArgumentError, StoreUnavailableError } from './errors.ts'
 export { EncodedKey, encodeParts, encodeValue, hashValue, NAME } from './keys/index.ts'
 export type { Limit, LimitNumbers, State } from './limit.ts'
 export { createLimiter, type Keys, type Limiter, type LimiterCheckOptions, type LimiterOptions } from './limiter.ts'
+export type {
+  AcquireOptions,
+  BlockOptions,
+  CheckOptions,
+  Committed,
+  Grant,
+  RefundOptions,
+  Reservation,
+  Reserved,
+  ReserveOptions,
+} from './operations.ts'
 export type { CheckItem } from './part.ts'
 export type { MatchedRule, RuleMatch, RuleRequest, RuleSet } from './rule-set.ts'
 export {
   type Check,
+  type Follower,
   type LocalStore,
+  type Operation,
+  type OperationName,
   type Part,
   type RemoteStore,
   type RoundTripReport,

@@ -9,8 +9,8 @@ export interface State {
 export type LimitNumbers = Omit<LimitStatus, 'rule' | 'name'>
 
 /**
- * An algorithm with numbers: the TypeScript half of what `script/decide.lua` does in Redis. Both
- * halves give the same answer to the last unit; the twin tests step them side by side.
+ * An algorithm with numbers: the TypeScript half of what the script does in Redis. Both halves give
+ * the same answer to the last unit; the twin tests step them side by side.
  *
  * A limit works on a *view*: `viewSize` integers in a shared array, beginning at `at`, which say
  * how much is used now. The script returns exactly these integers, so everything else in a
@@ -22,10 +22,11 @@ export interface Limit<S extends State = State> {
   readonly algorithm: string
   /** The algorithm's number in the script and in stored states. */
   readonly code: number
-  /** Units a period. */
+  /** Units a period; of a concurrency limit, units held at once. */
   readonly limit: number
   /** The most units that can be taken at once. */
   readonly capacity: number
+  /** 0: the limit has no period. */
   readonly periodUs: number
   /** What the script needs: `code`, then the parameters. Equal arrays mean the same numbers. */
   readonly wire: readonly number[]
@@ -33,17 +34,34 @@ export interface Limit<S extends State = State> {
   readonly spanUs: number
   /** How many integers a view has. */
   readonly viewSize: number
+  /** How much of the script's time a check of it takes, in checks of a token bucket; absent: 1. */
+  readonly weight?: number
+  /** `instance`: each process has a budget of its own, in its memory. Absent: all share one. */
+  readonly scope?: 'instance'
+  /** Counters that nothing is known of count as exhausted since the rule's first use. */
+  readonly startsEmpty?: boolean
+  /** What is taken is held under an id until it is released or lapses. */
+  readonly holdsSlots?: boolean
 
+  /** `wire` at an instant of the store, where the parameters depend on it. */
+  wireAt?(nowUs: number): readonly number[]
   /**
-   * Writes the view of a state as it is at `nowUs` (undefined: unused). Changes nothing else.
+   * Writes the view of a state as it is at `nowUs` (undefined: unused); `cost` is what will be asked of it.
+   * Changes nothing else.
    * @returns true when the state must be repaired, also by a refusal: it came from the future, or was
    * written under numbers that would hold its caller for longer than today's
    */
-  open(state: S | undefined, nowUs: number, view: number[], at: number): boolean
+  open(state: S | undefined, nowUs: number, view: number[], at: number, cost: number): boolean
   /** Writes the view for units that another algorithm had counted, at most exhausted. */
   adopt(units: number, nowUs: number, view: number[], at: number): void
   /** Whether the view has room for the cost (≥ 0). */
   admits(view: readonly number[], at: number, cost: number): boolean
+  /** Units that the view has room for. */
+  room(view: readonly number[], at: number): number
+  /** How long until the cost has its place in line, in µs; 0: now; −1: it has none. Absent: there is no line. */
+  place?(view: readonly number[], at: number, nowUs: number, cost: number): number
+  /** How long whoever was admitted has to wait before it proceeds, in µs. Absent: not at all. */
+  delayUs?(view: readonly number[], at: number): number
   /** Whether a state of this algorithm can have been written under these numbers. */
   wrote(state: S): boolean
   /**
@@ -51,10 +69,19 @@ export interface Limit<S extends State = State> {
    * something is charged, and has room in `waitUs` (≥ 1).
    */
   postpone(view: number[], at: number, nowUs: number, cost: number, waitUs: number): void
-  /** Takes the cost, for which there is room. */
-  charge(view: number[], at: number, cost: number): void
-  /** The state to keep for a view; `former`, which it takes the place of, may be used again for it. */
+  /**
+   * Takes the cost, for which there is room or a place in line.
+   * @param state what the view was made of, of any algorithm; it may be used again
+   * @param id of the slot, where the limit holds slots
+   * @returns the state to keep
+   */
+  take(state: State | undefined, nowUs: number, view: number[], at: number, cost: number, id: number): S
+  /** The state to keep for a view when nothing is taken: a repair. */
   close(view: readonly number[], at: number, nowUs: number, former?: State): S
+  /** The state of a counter that was exhausted at `atUs`. Only where `startsEmpty` can be. */
+  exhausted?(atUs: number): S
+  /** Of what was just taken: an instant by which it can be given back (see {@link Codec.give}). */
+  receiptUs(view: readonly number[], at: number, nowUs: number): number
   /** Fills in what a caller is told of a view; `cost` is what was asked (waits are 0 where it fits). */
   tell(view: readonly number[], at: number, nowUs: number, cost: number, status: LimitNumbers): void
   /** The fair share of one of `instances` (≥ 1) processes that no longer share a store. */
@@ -75,4 +102,10 @@ export interface Codec<S extends State = State> {
   ahead(state: S, nowUs: number, spanUs: number): boolean
   /** How long from `nowUs` the state means anything, in µs; afterwards it reads as unused. */
   lifetimeUs(state: S, nowUs: number): number
+  /**
+   * Gives units back: of the charge that the receipt is of, what has not drained yet, and nothing once
+   * its window has closed; without a receipt (0) down to unused.
+   * @returns how many units came back, rounded down
+   */
+  give(state: S, nowUs: number, units: number, receiptUs: number): number
 }

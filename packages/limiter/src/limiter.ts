@@ -1,8 +1,18 @@
 import type { Decision, LibraryFailurePolicy } from './decision.ts'
-import { type CheckOptions, EngineCore, type EngineEvents } from './engine.ts'
+import { EngineCore, type EngineEvents } from './engine.ts'
 import { HeadgateError, InvalidArgumentError, show } from './errors.ts'
 import { encodeValue, NAME } from './keys/index.ts'
 import type { Limit } from './limit.ts'
+import type {
+  AcquireOptions,
+  BlockOptions,
+  CheckOptions,
+  Grant,
+  RefundOptions,
+  Reservation,
+  Reserved,
+  ReserveOptions,
+} from './operations.ts'
 import { refuseUnknown } from './options.ts'
 import { costOf, MAX_PARTS, policyOf } from './part.ts'
 import type { Part, Store } from './store.ts'
@@ -42,8 +52,29 @@ export interface Limiter<Names extends string = string> {
   check(keys: Keys<Names>, options?: LimiterCheckOptions): Promise<Decision>
   /** The same answer; nothing is written, created or extended. */
   peek(keys: Keys<Names>, options?: LimiterCheckOptions): Promise<Decision>
-  /** Forgets these counters. Rejects with StoreUnavailableError when the store is gone. */
+  /** Takes as much as all limits can give, at most `most` units (integer ≥ 1). */
+  takeUpTo(keys: Keys<Names>, most: number, options?: CheckOptions): Promise<Grant>
+  /**
+   * Waits in line, then takes the cost: resolves when the caller may proceed, or with a refusal, at once where the wait
+   * would exceed `timeoutMs` (default 30 s). `waitedMs` says how long it was. Token buckets, leaky buckets and fixed
+   * windows book the place in the store: first come first served across processes, and one sleep.
+   */
+  acquire(keys: Keys<Names>, options?: AcquireOptions & LimiterCheckOptions): Promise<Decision>
+  /** Takes the cost, and holds it until it is committed, cancelled or lapses (`holdMs`, default a minute). */
+  reserve(keys: Keys<Names>, options?: ReserveOptions & LimiterCheckOptions): Promise<Reserved>
+  /** The reservation of an id, also one that another process made. */
+  reservation(keys: Keys<Names>, id: string): Reservation
+  /**
+   * Gives `cost` (default 1) back: with a receipt, what has not drained of that charge.
+   * @returns for each limit how many units came back. Rejects with StoreUnavailableError when the store is gone
+   */
+  refund(keys: Keys<Names>, options?: RefundOptions & { cost?: number }): Promise<number[]>
+  /** Forgets these counters, not a block. Rejects with StoreUnavailableError when the store is gone. */
   reset(keys: Keys<Names>): Promise<void>
+  /** Refuses everything on these keys, whatever is reset; default for ever. Rejects when the store is gone. */
+  block(keys: Keys<Names>, options?: BlockOptions): Promise<void>
+  /** @returns whether any of the keys was blocked. Rejects with StoreUnavailableError when the store is gone */
+  unblock(keys: Keys<Names>): Promise<boolean>
   /** @returns a function that takes the listener off again */
   on<E extends keyof EngineEvents>(event: E, listener: (payload: EngineEvents[E]) => void): () => void
   /** Leaves nothing behind; never closes the store. */
@@ -55,6 +86,11 @@ export function createLimiter<Names extends string>(options: LimiterOptions<Name
   return new LimiterCore(options) as Limiter<Names>
 }
 
+const CHECK_OPTIONS = ['cost', 'signal']
+const ACQUIRE_OPTIONS = ['cost', 'timeoutMs', 'signal']
+const RESERVE_OPTIONS = ['cost', 'holdMs', 'id', 'signal']
+const REFUND_OPTIONS = ['cost', 'receipt', 'id']
+const BLOCK_OPTIONS = ['durationMs']
 const OPTIONS = ['name', 'store', 'limit', 'limits', 'onStoreFailure', 'timeoutMs', 'instances', 'accuracy']
 
 interface Named {
@@ -115,8 +151,37 @@ class LimiterCore implements Limiter {
     return this.run(keys, true, options)
   }
 
+  async takeUpTo(keys: Keys, most: number, options?: CheckOptions): Promise<Grant> {
+    return this.engine.operations.takeUpTo(this.parts(keys, 1), most, options)
+  }
+
+  async acquire(keys: Keys, options?: AcquireOptions & LimiterCheckOptions): Promise<Decision> {
+    return this.engine.operations.acquire({ parts: this.costing(keys, options, ACQUIRE_OPTIONS) }, options)
+  }
+
+  async reserve(keys: Keys, options?: ReserveOptions & LimiterCheckOptions): Promise<Reserved> {
+    return this.engine.operations.reserve({ parts: this.costing(keys, options, RESERVE_OPTIONS) }, options)
+  }
+
+  reservation(keys: Keys, id: string): Reservation {
+    return this.engine.operations.reservation(this.parts(keys, 1), id)
+  }
+
+  async refund(keys: Keys, options?: RefundOptions & { cost?: number }): Promise<number[]> {
+    return this.engine.operations.refund(this.costing(keys, options, REFUND_OPTIONS), options)
+  }
+
   async reset(keys: Keys): Promise<void> {
-    await this.engine.resetParts(this.parts(keys, 1))
+    await this.engine.operations.reset(this.parts(keys, 1))
+  }
+
+  async block(keys: Keys, options?: BlockOptions): Promise<void> {
+    if (options !== undefined) refuseUnknown(options, BLOCK_OPTIONS, 'block')
+    await this.engine.operations.block(this.parts(keys, 1), options)
+  }
+
+  async unblock(keys: Keys): Promise<boolean> {
+    return this.engine.operations.unblock(this.parts(keys, 1))
   }
 
   on<E extends keyof EngineEvents>(event: E, listener: (payload: EngineEvents[E]) => void): () => void {
@@ -131,11 +196,16 @@ class LimiterCore implements Limiter {
   private run(keys: Keys, peek: boolean, options?: LimiterCheckOptions): Promise<Decision> {
     let parts: Part[]
     try {
-      parts = this.parts(keys, options?.cost === undefined ? 1 : costOf(options.cost))
+      parts = this.costing(keys, options)
     } catch (error) {
       return Promise.reject(error)
     }
-    return this.engine.run(parts, peek, options)
+    return this.engine.run({ parts, peek }, options)
+  }
+
+  private costing(keys: Keys, options: { readonly cost?: number } | undefined, known = CHECK_OPTIONS): Part[] {
+    if (options !== undefined) refuseUnknown(options, known, 'options')
+    return this.parts(keys, options?.cost === undefined ? 1 : costOf(options.cost))
   }
 
   private parts(keys: Keys, cost: number): Part[] {

@@ -2,7 +2,7 @@ import type { LibraryFailurePolicy } from './decision.ts'
 import { InvalidArgumentError, show } from './errors.ts'
 import { EncodedKey, encodeParts, encodeValue } from './keys/index.ts'
 import type { Limit } from './limit.ts'
-import type { Part } from './store.ts'
+import type { Follower, Part } from './store.ts'
 
 /** One limit of a check, as callers of the engine give it. */
 export interface CheckItem {
@@ -15,30 +15,71 @@ export interface CheckItem {
   readonly key: string | readonly string[] | EncodedKey
   /** Integer ≥ 0, default 1; 0 only asks. */
   readonly cost?: number | undefined
-  /** All enforced limits admit, or none is charged. (Shadow and candidate groups come later.) */
-  readonly group?: 'enforced'
+  /**
+   * `enforced` (default): all of these admit, or none is charged. Those of one rule that are `shadow` or `candidate`
+   * are judged beside them, on counters of their own, and never change the answer: a shadow rule as if it were
+   * enforced too, a candidate as if it took the place of the rule's enforced limits of the same names.
+   */
+  readonly group?: 'enforced' | 'shadow' | 'candidate'
   /** Default `local`. */
   readonly onStoreFailure?: LibraryFailurePolicy | undefined
 }
 
 /** The most limits in one check: it keeps a batch to what one call of the script can bear. */
 export const MAX_PARTS = 1000
+const GROUPS: readonly unknown[] = ['enforced', 'shadow', 'candidate'] satisfies CheckItem['group'][]
 const POLICIES: readonly unknown[] = ['local', 'open', 'closed', 'throw'] satisfies LibraryFailurePolicy[]
 
 /** The items of one check, validated. @throws InvalidArgumentError */
+export function judgedOf(items: readonly CheckItem[]): { parts: Part[]; followers?: Follower[] } {
+  refuseNoList(items)
+  if (items.every(isEnforced)) return { parts: distinct(items.map(partOf)) }
+  const parts = distinct(items.filter(isEnforced).map(partOf))
+  const followers: Follower[] = []
+  for (const item of items) {
+    if (isEnforced(item)) continue
+    const { rule, group } = item
+    if (followers.some((each) => each.rule === rule && each.kind === group)) continue
+    followers.push(followerOf(items, rule, group as 'shadow' | 'candidate', parts))
+  }
+  return { parts, followers }
+}
+
+/** The items of an operation that has no groups, validated. @throws InvalidArgumentError */
 export function partsOf(items: readonly CheckItem[]): Part[] {
-  if (!Array.isArray(items) || items.length === 0 || items.length > MAX_PARTS) {
-    throw new InvalidArgumentError('items', `${show(items)} is not a list of 1 to ${MAX_PARTS} limits with their keys`)
-  }
+  refuseNoList(items)
   const parts = items.map(partOf)
+  return distinct(parts.filter((_, i) => isEnforced(items[i] as CheckItem)))
+}
+
+function refuseNoList(items: readonly CheckItem[]): void {
+  if (Array.isArray(items) && items.length > 0 && items.length <= MAX_PARTS) return
+  throw new InvalidArgumentError('items', `${show(items)} is not a list of 1 to ${MAX_PARTS} limits with their keys`)
+}
+
+function isEnforced(item: CheckItem): boolean {
+  return item?.group === undefined || item.group === 'enforced'
+}
+
+function followerOf(
+  items: readonly CheckItem[],
+  rule: string | undefined,
+  kind: 'shadow' | 'candidate',
+  enforced: readonly Part[],
+): Follower {
+  const parts = distinct(items.filter((item) => item.group === kind && item.rule === rule).map(partOf))
+  const replaced = (part: Part) => part.rule === rule && parts.some(({ name }) => name === part.name)
+  const places = kind === 'candidate' ? enforced.flatMap((part, i) => (replaced(part) ? [i] : [])) : []
+  return { kind, rule, parts, places }
+}
+
+function distinct(parts: Part[]): Part[] {
   const twice = parts.length < FEW_PARTS ? parts.find(isBefore) : findTwice(parts)
-  if (twice !== undefined) {
-    throw new InvalidArgumentError(
-      'items',
-      `two limits of the check share the counter ${show(twice.space + twice.value)}`,
-    )
-  }
-  return parts
+  if (twice === undefined) return parts
+  throw new InvalidArgumentError(
+    'items',
+    `two limits of the check share the counter ${show(twice.space + twice.value)}`,
+  )
 }
 
 /** Below this, comparing each with each costs less than a set. */
@@ -68,14 +109,12 @@ export function partOf(item: CheckItem): Part {
       `${show(limit)} is not a limit; use tokenBucket({ … }), fixedWindow({ … }) …`,
     )
   }
-  if (group !== 'enforced') {
-    throw new InvalidArgumentError('group', `${show(group)} is not supported yet; there is 'enforced'`)
-  }
+  if (!GROUPS.includes(group)) throw new InvalidArgumentError('group', `${show(group)} is none of ${GROUPS.join(', ')}`)
   return {
     rule,
     name,
     limit,
-    space: spaceOf(rule, name),
+    space: spaceOf(rule, name, group === 'candidate'),
     value: keyText(key, rule),
     cost: costOf(cost),
     onStoreFailure: policyOf(onStoreFailure),
@@ -111,9 +150,13 @@ const spaces = new Map<string | undefined, Map<string, string>>()
 const MAX_SPACES = 10_000
 let spacesKept = 0
 
-/** What begins the keys of a limit. A name cannot hold what separates the parts of a key, so no two limits share one. */
-function spaceOf(rule: string | undefined, name: string): string {
-  const known = spaces.get(rule)?.get(name)
+/**
+ * What begins the keys of a limit. A name cannot hold what separates the parts of a key, nor what marks a candidate, so
+ * no two limits share one.
+ */
+function spaceOf(rule: string | undefined, name: string, candidate: boolean): string {
+  const own = candidate ? `${name}~candidate` : name
+  const known = spaces.get(rule)?.get(own)
   if (known !== undefined) return known
   refuseBadName(name, 'name')
   if (rule !== undefined) refuseBadName(rule, 'rule')
@@ -121,8 +164,8 @@ function spaceOf(rule: string | undefined, name: string): string {
     spaces.clear()
     spacesKept = 1
   }
-  const space = rule === undefined ? `${name}:` : `${rule}:${name}:`
-  spaces.set(rule, (spaces.get(rule) ?? new Map<string, string>()).set(name, space))
+  const space = rule === undefined ? `${own}:` : `${rule}:${own}:`
+  spaces.set(rule, (spaces.get(rule) ?? new Map<string, string>()).set(own, space))
   return space
 }
 

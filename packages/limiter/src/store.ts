@@ -11,6 +11,8 @@ export interface Part {
   readonly value: string
   /** Integer ≥ 0; 0 only asks. */
   readonly cost: number
+  /** Of a slot that is taken, renewed or released, or the receipt (µs) of a charge that is given back. */
+  readonly id?: number | undefined
   readonly onStoreFailure: LibraryFailurePolicy
 }
 
@@ -19,6 +21,42 @@ export interface Check {
   readonly parts: readonly Part[]
   /** Judge only: write nothing, create nothing, extend nothing. */
   readonly peek: boolean
+  /** What is done instead of charging the costs. */
+  readonly operation?: Operation | undefined
+  /** Judged by the way, on keys of their own; they never touch the answer. */
+  readonly followers?: readonly Follower[] | undefined
+}
+
+/** What can be done other than a plain check. The script's `operations.lua` lists arguments and results. */
+export type OperationName =
+  | 'take-up-to'
+  | 'book'
+  | 'reserve'
+  | 'refund'
+  | 'commit'
+  | 'extend'
+  | 'release'
+  | 'renew'
+  | 'reset'
+  | 'block'
+  | 'unblock'
+
+export interface Operation {
+  readonly name: OperationName
+  readonly args: readonly number[]
+}
+
+/** A shadow rule, a candidate or a penalty: limits that go by what the enforced ones say. */
+export interface Follower {
+  readonly kind: 'shadow' | 'candidate' | 'penalty'
+  /** The rule that it belongs to. */
+  readonly rule: string | undefined
+  readonly parts: readonly Part[]
+  /**
+   * Places (from 0) in the enforced parts. Shadow and candidate are charged where all enforced limits admit but for
+   * these, which a candidate takes the place of; a penalty where one of these refuses.
+   */
+  readonly places: readonly number[]
 }
 
 /** A store's answer to one check. */
@@ -30,6 +68,13 @@ export interface Verdict {
   readonly view: readonly number[]
   /** Where in `view` this check's integers begin. */
   readonly at: number
+  /** What an operation left; 0 without one. For an operation on keys the view holds one integer for each part. */
+  readonly result: number
+  /** Which part's key is blocked, and the instant (µs) at which the longest block ends; −1, 0: none is. */
+  readonly blockedPart: number
+  readonly blockedUs: number
+  /** In the order of the check's followers. */
+  readonly followers?: readonly Verdict[] | undefined
 }
 
 /** What kinds of failure a store has, as the metric `headgate_store_errors_total{kind}` names them. */
@@ -68,7 +113,7 @@ export interface Ticket {
   readonly deadlineMs: number
   /** True once the caller was answered: what is not sent yet need not be sent. */
   readonly settled: boolean
-  answer(allowed: boolean, nowUs: number, view: readonly number[], at: number): void
+  answer(verdict: Verdict): void
   fail(fault: StoreFault): void
 }
 
@@ -77,7 +122,6 @@ export interface LocalStore {
   readonly kind: 'local'
   /** The verdict's view is valid only until the next call. */
   judge(check: Check): Verdict
-  reset(parts: readonly Part[]): void
   close(): Promise<void>
 }
 
@@ -92,10 +136,8 @@ export interface RemoteStore {
   readonly kind: 'remote'
   /** Takes a check; it leaves in the next batch. A check whose ticket has settled is not sent. */
   submit(ticket: Ticket): void
-  /** Forgets the counters. Rejects with a StoreFault when the store does not answer by `deadlineMs`. */
-  reset(parts: readonly Part[], deadlineMs: number): Promise<void>
-  /** Resolves when the store has judged the check; used to find out that it is back. */
-  ping(check: Check, deadlineMs: number): Promise<void>
+  /** The store's own verdict. Rejects with a StoreFault when there is none by `deadlineMs`. */
+  run(check: Check, deadlineMs: number): Promise<Verdict>
   /** Tells of what no caller sees: garbage replaced, a promise found void. @returns how to stop */
   watch(report: StoreReport, roundTrip?: RoundTripReport): () => void
   close(): Promise<void>

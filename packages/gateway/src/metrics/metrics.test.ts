@@ -233,8 +233,7 @@ describe('metrics', () => {
     const away: RemoteStore = {
       kind: 'remote',
       submit: (ticket) => ticket.fail(new StoreFault('loading', 'LOADING', true)),
-      reset: () => Promise.reject(new Error('away')),
-      ping: () => Promise.reject(new Error('away')),
+      run: () => Promise.reject(new Error('away')),
       watch: (report) => {
         reports.push(report)
         return () => {}

@@ -1,9 +1,18 @@
 import type { Codec, State } from '../limit.ts'
+import { concurrencyCodec } from './concurrency/index.ts'
 import { fixedWindowCodec } from './fixed-window/index.ts'
+import { leakyBucketCodec } from './leaky-bucket/index.ts'
+import { sinceCodec } from './since.ts'
 import { tokenBucketCodec } from './token-bucket/index.ts'
 
 /** All algorithms by the code that their stored states begin with. */
-const codecs: readonly Codec[] = [tokenBucketCodec, fixedWindowCodec]
+const codecs: readonly Codec[] = [
+  tokenBucketCodec,
+  fixedWindowCodec,
+  leakyBucketCodec,
+  concurrencyCodec as Codec,
+  sinceCodec,
+]
 
 /** By code; codes are small integers. */
 const byCode: (Codec | undefined)[] = []

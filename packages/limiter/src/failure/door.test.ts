@@ -4,7 +4,8 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { tokenBucket } from '../algorithms/token-bucket/index.ts'
 import type { Decision, LibraryFailurePolicy } from '../decision.ts'
 import { StoreUnavailableError } from '../errors.ts'
-import { type Check, type RemoteStore, StoreFault, type Ticket } from '../store.ts'
+import { blank } from '../script/judging.ts'
+import { type Check, type RemoteStore, StoreFault, type Ticket, type Verdict } from '../store.ts'
 import { memoryStore } from '../stores/memory.ts'
 import { Door } from './door.ts'
 import { Policy } from './policy.ts'
@@ -28,17 +29,21 @@ class ScriptedStore implements RemoteStore {
     else if (this.mode !== 'silent') ticket.fail(this.mode)
   }
 
-  async ping(): Promise<void> {
+  async run(): Promise<Verdict> {
     if (this.mode !== 'answers') throw new StoreFault('timeout', 'still away', false)
+    return verdict()
   }
 
   watch = () => () => undefined
-  async reset(): Promise<void> {}
   async close(): Promise<void> {}
 }
 
+function verdict(): Verdict {
+  return { ...blank([0]), allowed: true, nowUs: Date.now() * 1000 }
+}
+
 function answer(ticket: Ticket | undefined): void {
-  ticket?.answer(true, Date.now() * 1000, [0], 0)
+  ticket?.answer(verdict())
 }
 
 function rig() {

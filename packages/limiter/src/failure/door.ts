@@ -1,6 +1,6 @@
 import type { Decision } from '../decision.ts'
 import { deriveDecision } from '../derive.ts'
-import { type Check, type RemoteStore, type StoreErrorKind, StoreFault, type Ticket } from '../store.ts'
+import { type Check, type RemoteStore, type StoreErrorKind, StoreFault, type Ticket, type Verdict } from '../store.ts'
 import { Breaker } from './breaker.ts'
 import { Deadlines, type Due } from './deadlines.ts'
 import type { Policy } from './policy.ts'
@@ -43,7 +43,7 @@ export class Door {
       threshold: THRESHOLD,
       firstProbeMs: FIRST_PROBE_MS,
       lastProbeMs: LAST_PROBE_MS,
-      probe: () => store.ping(probe, performance.now() + timeoutMs),
+      probe: async () => void (await store.run(probe, performance.now() + timeoutMs)),
       onOpen: options.onDegraded,
       onClose: options.onRecovered,
     })
@@ -147,13 +147,13 @@ class Pending implements Ticket, Due {
     this.reject = reject
   }
 
-  answer(allowed: boolean, nowUs: number, view: readonly number[], at: number): void {
+  answer(verdict: Verdict): void {
     // A batch carries the instant after which it must not run, so a late answer is one that ran in
     // time and lay on its way back: its caller was decided here, and the charge in the store stands.
     if (this.settled) return
     this.settled = true
     this.door.answered(this)
-    this.end(deriveDecision(this.check, { allowed, nowUs, view, at }, 'store', false))
+    this.end(deriveDecision(this.check, verdict, 'store', false))
   }
 
   fail(fault: StoreFault): void {

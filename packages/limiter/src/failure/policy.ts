@@ -2,7 +2,7 @@ import type { Decision } from '../decision.ts'
 import { deriveDecision } from '../derive.ts'
 import { StoreUnavailableError } from '../errors.ts'
 import type { Limit } from '../limit.ts'
-import type { Check, LocalStore, Part } from '../store.ts'
+import type { Check, LocalStore, Part, Verdict } from '../store.ts'
 
 /** What a refused caller is told to wait when nobody can say, in ms. */
 const RETRY_MS = 1000
@@ -28,13 +28,18 @@ export class Policy {
     const closed = parts.find((part) => part.onStoreFailure === 'closed')
     if (closed !== undefined) return refusal(closed, 'store', RETRY_MS)
     const shared = parts.filter((part) => part.onStoreFailure === 'local').map((part) => this.shareOf(part))
-    return shared.length === 0 ? admission() : this.judgeShares({ parts: shared, peek: check.peek })
+    return shared.length === 0 ? admission() : this.judgeShares({ ...check, parts: shared, followers: undefined })
   }
 
   private judgeShares(check: Check): Decision {
     const decision = deriveDecision(check, this.local.judge(check), 'local', true)
     if (decision.reason === 'never') tryLater(decision)
     return decision
+  }
+
+  /** What was decided here is settled here. */
+  settle(check: Check): Verdict {
+    return this.local.judge({ ...check, parts: check.parts.map((part) => this.shareOf(part)) })
   }
 
   private shareOf(part: Part): Part {

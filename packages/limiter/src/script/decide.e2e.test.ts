@@ -43,7 +43,7 @@ function batchOf(...checks: Check[]): Batch {
 }
 
 const judge = (batch: Batch, staleUs: number, nowUs: number) =>
-  redis.eval(DECIDE_TEST_LUA, batch.keys.length, ...batch.keys, batch.encode(staleUs), `${nowUs}`)
+  redis.eval(DECIDE_TEST_LUA, batch.keys.length, ...batch.keys, batch.encode(staleUs, nowUs), `${nowUs}`)
 
 describe('the script', () => {
   it('is read by Redis in both builds, under the names that they are called by', async () => {
@@ -66,11 +66,15 @@ describe('the script', () => {
   })
 
   it('builds no key, and no text from a number', () => {
-    expect(DECIDE_LUA).not.toMatch(/\.\.|tostring|KEYS\[[^\]]*\]\s*\.\./)
-    const calls = [...DECIDE_LUA.matchAll(/redis\.p?call\('(\w+)'(?:, ([^,)]*))?/g)].map(([, ...call]) => call)
+    expect(DECIDE_LUA).not.toMatch(/tostring|tonumber|KEYS\[\w+\]\s*\.\.|\.\.\s*(?:KEYS|call|now)|[0-9]\s*\.\./)
+    // What is joined is packed bytes, lists of them, or what was stored.
+    const joined = DECIDE_LUA.split('\n').filter((line) => line.includes('..'))
+    for (const line of joined) expect(line).toMatch(/struct\.pack|string\.sub|list \.\. entry/)
+    const calls = [...DECIDE_LUA.matchAll(/\bp?call\('(\w+)'(?:, ([^,)]*))?/g)].map(([, ...call]) => call)
     expect(calls).toEqual([
       ['TIME', undefined],
       ['MGET', 'unpack(KEYS'],
+      ['DEL', 'KEYS[key]'],
       ['SET', 'KEYS[key]'],
       ['SET', 'KEYS[key]'],
       ['SET', 'KEYS[key]'],
@@ -99,7 +103,7 @@ describe('the script', () => {
       DECIDE_LUA,
       1,
       ...batch.keys,
-      batch.encode(Number.MAX_SAFE_INTEGER),
+      batch.encode(Number.MAX_SAFE_INTEGER, 0),
     )) as number[]
     const [seconds, micros] = (await redis.time()) as unknown as [string, string]
     const after = Number(seconds) * 1_000_000 + Number(micros)

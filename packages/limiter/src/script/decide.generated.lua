@@ -25,8 +25,69 @@ end
 local function exact(x)
   return x >= 0 and x <= MAX_EXACT and x % 1 == 0
 end
+local TOKEN_BUCKET, FIXED_WINDOW, LEAKY_BUCKET, SLIDING_WINDOW, SLIDING_LOG, CONCURRENCY = 1, 2, 3, 4, 5, 6
+local SINCE, MARKED = 14, 15
+local builders = {}
 local algorithms = {}
-local TOKEN_BUCKET = 1
+local function algorithm(code)
+  local own = algorithms[code]
+  if own == nil then
+    own = builders[code] and builders[code]() or false
+    algorithms[code] = own
+  end
+  return own
+end
+local function list_number(list, at)
+  return (struct.unpack('>d', list, at))
+end
+local function list_until(list, width, most)
+  local low, high = 0, #list / width
+  while low < high do
+    local middle = math.floor((low + high) / 2)
+    if list_number(list, middle * width + 1) <= most then low = middle + 1 else high = middle end
+  end
+  return low
+end
+local function list_find(list, width, id)
+  local wanted = struct.pack('>d', id)
+  local from = 1
+  while true do
+    local found = string.find(list, wanted, from, true)
+    if not found then return nil end
+    if (found - 9) % width == 0 then return (found - 9) / width end
+    from = found + 1
+  end
+end
+local function list_insert(list, width, entry)
+  local first = list_number(entry, 1)
+  local count = #list / width
+  if count == 0 or list_number(list, (count - 1) * width + 1) <= first then return list .. entry end
+  local place = list_until(list, width, first)
+  return string.sub(list, 1, place * width) .. entry .. string.sub(list, place * width + 1)
+end
+local function list_remove(list, width, from, count)
+  return string.sub(list, 1, from * width) .. string.sub(list, (from + count) * width + 1)
+end
+local SINCE_LIFETIME = 316224000000000
+builders[SINCE] = function()
+  return {
+    encode = function(state)
+      return struct.pack('>Bd', SINCE, state[2])
+    end,
+    decode = function(raw)
+      if #raw ~= 9 then return nil end
+      local _, since = struct.unpack('>Bd', raw)
+      return exact(since) and { SINCE, since } or nil
+    end,
+    room_after = function() return 0 end,
+    ahead = function() return false end,
+    used = function() return 0 end,
+    give = function() return 0 end,
+    lifetime = function()
+      return SINCE_LIFETIME
+    end,
+  }
+end
 local function drain(state, now)
   local elapsed = now > state[3] and now - state[3] or 0
   local drained = elapsed * state[4]
@@ -40,249 +101,851 @@ local function regrain(level, from, to, most)
   local regrained = units * to + mul_div_ceil(rest, to, from)
   return regrained < most and regrained or most
 end
-algorithms[TOKEN_BUCKET] = {
-  view_size = 1,
-  params = 3,
-  open = function(limit, state, now, view, at)
-    if not state then
-      view[at] = 0
-      return false
-    end
-    view[at] = regrain(drain(state, now), state[5], limit[3], limit[4] * limit[3])
-    return state[3] > now or state[4] * limit[3] < limit[2] * state[5]
-  end,
-  adopt = function(limit, units, now, view, at)
-    view[at] = units >= limit[4] and limit[4] * limit[3] or units * limit[3]
-  end,
-  admits = function(limit, view, at, cost)
-    return limit[4] > 0 and cost <= limit[4] and view[at] <= (limit[4] - cost) * limit[3]
-  end,
-  capacity = function(limit)
-    return limit[4]
-  end,
-  wrote = function(limit, state)
-    return state[4] == limit[2] and state[5] == limit[3] and state[2] <= limit[4] * limit[3]
-  end,
-  postpone = function(limit, view, at, now, cost, wait)
-    local level = (limit[4] - cost) * limit[3] + wait * limit[2]
-    view[at] = level < MAX_EXACT and level or MAX_EXACT
-  end,
-  charge = function(limit, view, at, cost)
-    view[at] = view[at] + cost * limit[3]
-  end,
-  close = function(limit, view, at, now)
-    return { TOKEN_BUCKET, view[at], now, limit[2], limit[3] }
-  end,
-  lifetime = function(state, now)
-    return ceil_div(drain(state, now), state[4])
-  end,
-  encode = function(state)
-    return struct.pack('>Bdddd', TOKEN_BUCKET, state[2], state[3], state[4], state[5])
-  end,
-  decode = function(raw)
-    if #raw ~= 33 then return nil end
-    local _, level, at, rate, grain = struct.unpack('>Bdddd', raw)
-    if exact(level) and exact(at) and exact(rate) and exact(grain) and rate >= 1 and grain >= 1 and grain <= 2251799813685248 then
-      return { TOKEN_BUCKET, level, at, rate, grain }
-    end
-    return nil
-  end,
-  room_after = function(state, now, units)
-    local over = drain(state, now) - units * state[5]
-    return over > 0 and ceil_div(over, state[4]) or 0
-  end,
-  span = function(limit)
-    return ceil_div(limit[4] * limit[3], limit[2])
-  end,
-  ahead = function(state, now, span)
-    return state[3] > now or ceil_div(drain(state, now), state[4]) > span
-  end,
-  used = function(state, now)
-    return ceil_div(drain(state, now), state[5])
-  end,
-}
-local FIXED_WINDOW = 2
-local function window_end(now, period, first_hit)
-  return first_hit == 1 and now + period or now - now % period + period
+local function ahead_left(state, level)
+  local left = state[6] - (state[2] - level)
+  return left > 0 and left or 0
 end
-algorithms[FIXED_WINDOW] = {
-  view_size = 2,
-  params = 3,
-  open = function(limit, state, now, view, at)
-    if not state or now >= state[3] then
-      view[at] = 0
-      view[at + 1] = window_end(now, limit[3], limit[4])
-      return false
+local function bucket(code)
+  local own
+  own = {
+    view_size = 1,
+    params = 3,
+    open = function(limit, state, now, view, at)
+      if not state then
+        view[at] = 0
+        return false
+      end
+      local full = limit[4] * limit[3]
+      local most = full
+      if state[6] > 0 and state[3] <= now then
+        most = full + regrain(state[6], state[5], limit[3], MAX_EXACT - full)
+      end
+      local level = drain(state, now)
+      view[at] = regrain(level, state[5], limit[3], most)
+      if state[3] > now or state[4] * limit[3] < limit[2] * state[5] then return true end
+      return view[at] == most and most == full and ceil_div(level, state[4]) > 100 * ceil_div(full, limit[2])
+    end,
+    adopt = function(limit, units, now, view, at)
+      view[at] = units >= limit[4] and limit[4] * limit[3] or units * limit[3]
+    end,
+    admits = function(limit, view, at, cost)
+      return limit[4] > 0 and cost <= limit[4] and view[at] <= (limit[4] - cost) * limit[3]
+    end,
+    room = function(limit, view, at)
+      local used = ceil_div(view[at], limit[3])
+      return used < limit[4] and limit[4] - used or 0
+    end,
+    place = function(limit, view, at, now, cost)
+      if limit[4] == 0 or cost > limit[4] or view[at] > MAX_EXACT - cost * limit[3] then return -1 end
+      local over = view[at] - (limit[4] - cost) * limit[3]
+      return over > 0 and ceil_div(over, limit[2]) or 0
+    end,
+    capacity = function(limit)
+      return limit[4]
+    end,
+    wrote = function(limit, state)
+      return state[4] == limit[2] and state[5] == limit[3] and state[2] <= limit[4] * limit[3] + state[6]
+    end,
+    postpone = function(limit, view, at, now, cost, wait)
+      local level = (limit[4] - cost) * limit[3] + wait * limit[2]
+      view[at] = level < MAX_EXACT and level or MAX_EXACT
+    end,
+    take = function(limit, state, now, view, at, cost)
+      local level = view[at] + cost * limit[3]
+      view[at] = level < MAX_EXACT and level or MAX_EXACT
+      return own.close(limit, view, at, now)
+    end,
+    close = function(limit, view, at, now)
+      local full = limit[4] * limit[3]
+      local ahead = view[at] > full and view[at] - full or 0
+      return { code, view[at], now, limit[2], limit[3], ahead }
+    end,
+    exhausted = function(limit, at)
+      return { code, limit[4] * limit[3], at, limit[2], limit[3], 0 }
+    end,
+    lifetime = function(state, now)
+      return ceil_div(drain(state, now), state[4])
+    end,
+    encode = function(state)
+      if state[6] > 0 then return struct.pack('>Bddddd', code, state[2], state[3], state[4], state[5], state[6]) end
+      return struct.pack('>Bdddd', code, state[2], state[3], state[4], state[5])
+    end,
+    decode = function(raw)
+      if #raw ~= 33 and #raw ~= 41 then return nil end
+      local _, level, at, rate, grain = struct.unpack('>Bdddd', raw)
+      local ahead = #raw == 41 and struct.unpack('>d', raw, 34) or 0
+      if exact(level) and exact(at) and exact(rate) and exact(grain) and exact(ahead) and rate >= 1 and grain >= 1 and grain <= 2251799813685248 and ahead <= level then
+        return { code, level, at, rate, grain, ahead }
+      end
+      return nil
+    end,
+    room_after = function(state, now, units)
+      local over = drain(state, now) - units * state[5]
+      return over > 0 and ceil_div(over, state[4]) or 0
+    end,
+    span = function(limit)
+      return ceil_div(limit[4] * limit[3], limit[2])
+    end,
+    ahead = function(state, now, span)
+      return state[3] > now or ceil_div(drain(state, now), state[4]) > span
+    end,
+    used = function(state, now)
+      return ceil_div(drain(state, now), state[5])
+    end,
+    receipt = function(limit, view, at, now)
+      return now + math.floor(view[at] / limit[2])
+    end,
+    give = function(state, now, units, receipt)
+      local level = drain(state, now)
+      local ahead = ahead_left(state, level)
+      local back = units * state[5]
+      if receipt > 0 then
+        local left = receipt > now and (receipt - now) * state[4] or 0
+        if left < back then back = left end
+        if ahead > 0 and now + math.floor(level / state[4]) ~= receipt then back = 0 end
+      end
+      if back > level then back = level end
+      state[2] = level - back
+      if now > state[3] then state[3] = now end
+      state[6] = ahead > back and ahead - back or 0
+      return math.floor(back / state[5])
+    end,
+  }
+  return own
+end
+builders[TOKEN_BUCKET] = function()
+  return bucket(TOKEN_BUCKET)
+end
+builders[LEAKY_BUCKET] = function()
+  local own = bucket(LEAKY_BUCKET)
+  own.place = function(limit, view, at, now, cost)
+    if not own.admits(limit, view, at, cost) then return -1 end
+    return cost == 0 and 0 or ceil_div(view[at] + (cost - 1) * limit[3], limit[2])
+  end
+  return own
+end
+local function window_end(limit, now)
+  if limit[4] == 2 then return limit[6] end
+  return limit[4] == 1 and now + limit[3] or now - now % limit[3] + limit[3]
+end
+local function roll(state, now)
+  if now < state[3] then return state[2], state[3] end
+  if state[5] == 0 then return 0, 0 end
+  local passed = math.floor((now - state[3]) / state[5]) + 1
+  local gone = passed * state[4]
+  if gone >= state[2] then return 0, 0 end
+  return state[2] - gone, state[3] + passed * state[5]
+end
+local function window_ahead(limit, count, cost)
+  if count <= limit[2] - cost then return 0 end
+  local rest = count % limit[2]
+  local full = (count - rest) / limit[2]
+  return rest + cost > limit[2] and full + 1 or full
+end
+builders[FIXED_WINDOW] = function()
+  local own
+  own = {
+    view_size = 2,
+    params = 5,
+    covers = function(limit, now)
+      return limit[4] ~= 2 or (now >= limit[5] and now < limit[6])
+    end,
+    open = function(limit, state, now, view, at)
+      local count, over = 0, 0
+      if state then
+        count, over = roll(state, now)
+      end
+      if over == 0 then
+        view[at] = 0
+        view[at + 1] = window_end(limit, now)
+        return false
+      end
+      view[at] = (state[5] > 0 or count < limit[2]) and count or limit[2]
+      if over <= now + limit[3] then
+        view[at + 1] = over
+        return false
+      end
+      if count > limit[2] then view[at] = limit[2] end
+      view[at + 1] = window_end(limit, now)
+      return true
+    end,
+    adopt = function(limit, units, now, view, at)
+      view[at] = units < limit[2] and units or limit[2]
+      view[at + 1] = window_end(limit, now)
+    end,
+    admits = function(limit, view, at, cost)
+      return limit[2] > 0 and (cost == 0 or view[at] <= limit[2] - cost)
+    end,
+    room = function(limit, view, at)
+      return view[at] < limit[2] and limit[2] - view[at] or 0
+    end,
+    place = function(limit, view, at, now, cost)
+      if limit[2] == 0 or cost > limit[2] then return -1 end
+      local ahead = window_ahead(limit, view[at], cost)
+      if ahead == 0 then return 0 end
+      if limit[4] == 2 then return -1 end
+      return view[at + 1] - now + (ahead - 1) * limit[3]
+    end,
+    capacity = function(limit)
+      return limit[2]
+    end,
+    wrote = function(limit, state)
+      return state[5] == 0 or (state[4] == limit[2] and state[5] == limit[3])
+    end,
+    postpone = function(limit, view, at, now, cost, wait)
+      if view[at] > limit[2] then view[at] = limit[2] end
+      view[at + 1] = now + wait
+    end,
+    take = function(limit, state, now, view, at, cost)
+      local ahead = cost <= limit[2] and window_ahead(limit, view[at], cost) or 0
+      local from = ahead * limit[2]
+      view[at] = (view[at] > from and view[at] or from) + cost
+      return own.close(limit, view, at)
+    end,
+    close = function(limit, view, at)
+      if view[at] > limit[2] and limit[4] ~= 2 then
+        return { FIXED_WINDOW, view[at], view[at + 1], limit[2], limit[3] }
+      end
+      return { FIXED_WINDOW, view[at], view[at + 1], 0, 0 }
+    end,
+    encode = function(state)
+      if state[5] > 0 then return struct.pack('>Bdddd', FIXED_WINDOW, state[2], state[3], state[4], state[5]) end
+      return struct.pack('>Bdd', FIXED_WINDOW, state[2], state[3])
+    end,
+    decode = function(raw)
+      if #raw ~= 17 and #raw ~= 33 then return nil end
+      local _, count, over = struct.unpack('>Bdd', raw)
+      local limit, period = 0, 0
+      if #raw == 33 then
+        limit, period = struct.unpack('>dd', raw, 18)
+        if not (exact(limit) and exact(period) and limit >= 1 and period >= 1) then return nil end
+      end
+      if not (exact(count) and exact(over)) then return nil end
+      if period > 0 and ceil_div(count, limit) * period > MAX_EXACT - over then return nil end
+      return { FIXED_WINDOW, count, over, limit, period }
+    end,
+    room_after = function(state, now, units)
+      local count, over = roll(state, now)
+      if count <= units then return 0 end
+      if state[5] == 0 or count <= state[4] then return over - now end
+      return over - now + (ceil_div(count - units, state[4]) - 1) * state[5]
+    end,
+    span = function(limit)
+      return limit[3]
+    end,
+    ahead = function(state, now, span)
+      local _, over = roll(state, now)
+      return over > now + span
+    end,
+    used = function(state, now)
+      return (roll(state, now))
+    end,
+    lifetime = function(state, now)
+      local count, over = roll(state, now)
+      if over == 0 then return 0 end
+      if state[5] == 0 or count <= state[4] then return over - now end
+      return over - now + (ceil_div(count, state[4]) - 1) * state[5]
+    end,
+    receipt = function(limit, view, at, now)
+      if view[at] <= limit[2] or limit[4] == 2 then return view[at + 1] end
+      return view[at + 1] + (ceil_div(view[at], limit[2]) - 1) * limit[3]
+    end,
+    give = function(state, now, units, receipt)
+      local count, over = roll(state, now)
+      if over == 0 then return 0 end
+      state[2] = count
+      state[3] = over
+      local from = 0
+      if receipt > 0 then
+        local ahead = state[5] > 0 and count > state[4] and ceil_div(count, state[4]) - 1 or 0
+        if receipt ~= over + ahead * state[5] then return 0 end
+        from = ahead * state[4]
+      end
+      local back = units < count - from and units or count - from
+      state[2] = count - back
+      return back
+    end,
+  }
+  return own
+end
+local SLOT = 16
+builders[CONCURRENCY] = function()
+  local function live(list, now)
+    local lapsed = list_until(list, SLOT, now)
+    return lapsed == 0 and list or list_remove(list, SLOT, 0, lapsed)
+  end
+  local function lapse_of(list, place)
+    return list_number(list, place * SLOT + 1)
+  end
+  local function look(limit, list, view, at, cost)
+    local held = #list / SLOT
+    view[at] = held
+    view[at + 1] = 0
+    view[at + 2] = held > 0 and lapse_of(list, 0) or 0
+    view[at + 3] = held > 0 and lapse_of(list, held - 1) or 0
+    local over = held + cost - limit[2]
+    if over > 0 and over <= held then view[at + 1] = lapse_of(list, over - 1) end
+  end
+  local function clamp(list, latest)
+    local place = list_until(list, SLOT, latest)
+    local entries = { string.sub(list, 1, place * SLOT) }
+    for i = place, #list / SLOT - 1 do
+      entries[#entries + 1] = struct.pack('>d', latest) .. string.sub(list, i * SLOT + 9, i * SLOT + 16)
     end
-    view[at] = state[2]
-    if state[3] <= now + limit[3] then
-      view[at + 1] = state[3]
-      return false
-    end
-    view[at + 1] = window_end(now, limit[3], limit[4])
-    return true
-  end,
-  adopt = function(limit, units, now, view, at)
-    view[at] = units < limit[2] and units or limit[2]
-    view[at + 1] = window_end(now, limit[3], limit[4])
-  end,
-  admits = function(limit, view, at, cost)
-    return limit[2] > 0 and (cost == 0 or view[at] <= limit[2] - cost)
-  end,
-  capacity = function(limit)
-    return limit[2]
-  end,
-  wrote = function(limit, state)
-    return true
-  end,
-  postpone = function(limit, view, at, now, cost, wait)
-    view[at + 1] = now + wait
-  end,
-  charge = function(limit, view, at, cost)
-    view[at] = view[at] + cost
-  end,
-  close = function(limit, view, at, now)
-    return { FIXED_WINDOW, view[at], view[at + 1] }
-  end,
-  encode = function(state)
-    return struct.pack('>Bdd', FIXED_WINDOW, state[2], state[3])
-  end,
-  decode = function(raw)
-    if #raw ~= 17 then return nil end
-    local _, count, over = struct.unpack('>Bdd', raw)
-    if exact(count) and exact(over) then return { FIXED_WINDOW, count, over } end
-    return nil
-  end,
-  room_after = function(state, now, units)
-    return state[2] > units and now < state[3] and state[3] - now or 0
-  end,
-  span = function(limit)
-    return limit[3]
-  end,
-  ahead = function(state, now, span)
-    return state[3] > now + span
-  end,
-  used = function(state, now)
-    return now >= state[3] and 0 or state[2]
-  end,
-  lifetime = function(state, now)
-    return now >= state[3] and 0 or state[3] - now
-  end,
-}
+    return table.concat(entries)
+  end
+  local own
+  own = {
+    view_size = 4,
+    params = 2,
+    open = function(limit, state, now, view, at, cost)
+      local list = state and live(state[2], now) or ''
+      look(limit, list, view, at, cost)
+      return view[at + 3] > now + limit[3]
+    end,
+    adopt = function(limit, units, now, view, at)
+      look(limit, '', view, at, 0)
+    end,
+    admits = function(limit, view, at, cost)
+      return limit[2] > 0 and (cost == 0 or view[at] <= limit[2] - cost)
+    end,
+    room = function(limit, view, at)
+      return view[at] < limit[2] and limit[2] - view[at] or 0
+    end,
+    capacity = function(limit)
+      return limit[2]
+    end,
+    wrote = function(limit, state)
+      return true
+    end,
+    postpone = function(limit, view, at, now, cost, wait)
+      view[at + 1] = now + wait
+    end,
+    take = function(limit, state, now, view, at, cost, id)
+      local list = state and state[1] == CONCURRENCY and live(state[2], now) or ''
+      if not list_find(list, SLOT, id) then
+        list = list_insert(list, SLOT, string.rep(struct.pack('>dd', now + limit[3], id), cost))
+      end
+      look(limit, list, view, at, 0)
+      return { CONCURRENCY, list }
+    end,
+    close = function(limit, view, at, now, former)
+      local list = former and former[1] == CONCURRENCY and clamp(live(former[2], now), now + limit[3]) or ''
+      look(limit, list, view, at, 0)
+      return { CONCURRENCY, list }
+    end,
+    encode = function(state)
+      return struct.pack('>B', CONCURRENCY) .. state[2]
+    end,
+    decode = function(raw)
+      if (#raw - 1) % SLOT ~= 0 or #raw > 1 + 10000 * SLOT then return nil end
+      local list = string.sub(raw, 2)
+      if #list > 0 then
+        local first, last = lapse_of(list, 0), lapse_of(list, #list / SLOT - 1)
+        if not (exact(first) and exact(last) and first <= last) then return nil end
+      end
+      return { CONCURRENCY, list }
+    end,
+    room_after = function(state, now, units)
+      local list = live(state[2], now)
+      local over = #list / SLOT - units
+      return over > 0 and lapse_of(list, over - 1) - now or 0
+    end,
+    span = function(limit)
+      return limit[3]
+    end,
+    ahead = function(state, now, span)
+      local held = #state[2] / SLOT
+      return held > 0 and lapse_of(state[2], held - 1) > now + span
+    end,
+    used = function(state, now)
+      return #live(state[2], now) / SLOT
+    end,
+    lifetime = function(state, now)
+      local held = #state[2] / SLOT
+      local last = held > 0 and lapse_of(state[2], held - 1) or 0
+      return last > now and last - now or 0
+    end,
+    receipt = function()
+      return 0
+    end,
+    give = function()
+      return 0
+    end,
+    release = function(state, now, id)
+      local list = live(state[2], now)
+      local place = list_find(list, SLOT, id)
+      if not place then return false end
+      local count = 0
+      while place do
+        list = list_remove(list, SLOT, place, 1)
+        count = count + 1
+        place = list_find(list, SLOT, id)
+      end
+      state[2] = list
+      return count
+    end,
+    renew = function(limit, state, now, id)
+      local count = own.release(state, now, id)
+      if not count then return false end
+      state[2] = list_insert(state[2], SLOT, string.rep(struct.pack('>dd', now + limit[3], id), count))
+      return true
+    end,
+  }
+  return own
+end
+local HOLD = 32
+local MAX_HOLDS = 4096
+local MAX_SETTLED = 64
+local function unmark(raw)
+  if #raw < 17 then return nil, nil end
+  local _, blocked, count = struct.unpack('>Bdd', raw)
+  if not exact(blocked) or not exact(count) or count > MAX_HOLDS or #raw < 17 + count * HOLD then return nil, nil end
+  return { blocked, string.sub(raw, 18, 17 + count * HOLD) }, string.sub(raw, 18 + count * HOLD)
+end
+local function settle(state, mark, now)
+  local lapsed = list_until(mark[2], HOLD, now)
+  if lapsed == 0 then return false end
+  if lapsed > MAX_SETTLED then lapsed = MAX_SETTLED end
+  for i = 0, lapsed - 1 do
+    local _, _, units, receipt = struct.unpack('>dddd', mark[2], i * HOLD + 1)
+    if state and units > 0 then algorithm(state[1]).give(state, now, units, receipt) end
+  end
+  mark[2] = list_remove(mark[2], HOLD, 0, lapsed)
+  return true
+end
+local function marked(state, mark, now)
+  local raw, lifetime = '', 0
+  if state then
+    local own = algorithm(state[1])
+    raw, lifetime = own.encode(state), own.lifetime(state, now)
+  end
+  if not mark then return raw, lifetime end
+  local blocked = mark[1] > now and mark[1] or 0
+  local count = #mark[2] / HOLD
+  if blocked == 0 and count == 0 then return raw, lifetime end
+  if blocked - now > lifetime then lifetime = blocked - now end
+  if count > 0 then
+    local lapse = list_number(mark[2], (count - 1) * HOLD + 1) - now
+    if lapse > lifetime then lifetime = lapse end
+  end
+  return struct.pack('>Bdd', MARKED, blocked, count) .. mark[2] .. raw, lifetime
+end
 local input = cjson.decode(ARGV[1])
+local call = redis.call
 local time = redis.call('TIME')
 local now = time[1] * 1000000 + time[2]
 local KEEP_MS = 1
 if now > input[1] then return { 1, now } end
 local limits = {}
+local built = {}
+local since_key = {}
 local next_input = 3
 for i = 1, input[2] do
   local limit = { input[next_input] }
-  local params = algorithms[limit[1]].params
-  for p = 1, params do limit[p + 1] = input[next_input + p] end
+  local own = algorithm(limit[1])
+  since_key[i] = input[next_input + 1]
+  for p = 1, own.params do limit[p + 1] = input[next_input + 1 + p] end
+  if own.covers and not own.covers(limit, now) then return { 2, now } end
   limits[i] = limit
-  next_input = next_input + params + 1
+  built[i] = own
+  next_input = next_input + own.params + 2
 end
-local stored = redis.call('MGET', unpack(KEYS))
+local stored = call('MGET', unpack(KEYS))
 local states = {}
+local marks = {}
 local broken = {}
+local settled = {}
 local function state_of(key)
   local state = states[key]
   if state == nil then
     local raw = stored[key]
     state = false
     if raw then
-      local algorithm = algorithms[string.byte(raw)]
-      state = algorithm and algorithm.decode(raw) or false
-      if not state then broken[key] = true end
+      local mark
+      if string.byte(raw) == MARKED then mark, raw = unmark(raw) end
+      if not mark or raw ~= '' then
+        local own = raw and raw ~= '' and algorithm(string.byte(raw))
+        state = own and own.decode(raw) or false
+        if not state then
+          broken[key] = true
+          mark = nil
+        end
+      end
+      marks[key] = mark
+      if mark and settle(state, mark, now) then settled[key] = true end
     end
     states[key] = state
   end
   return state
 end
 local dirty = {}
+local changed = {}
 local refused = {}
+local function touch(key)
+  if not dirty[key] then
+    dirty[key] = true
+    changed[#changed + 1] = key
+  end
+end
 local reply = { 0, now, 0 }
 local view = 4
 local last = #input
-while next_input <= last do
-  local head = input[next_input]
-  local peek = head % 2
-  local costs = (head - peek) % 4
-  local parts = (head - peek - costs) / 4
-  local stride = costs == 2 and 2 or 1
-  local first = next_input + 1
-  local verdict = view
-  local admitted = 1
-  view = view + 1
-  for p = 0, parts - 1 do
-    local ref = input[first + p * stride]
-    local key = ref % 4096
-    local limit = limits[(ref - key) / 4096]
-    local algorithm = algorithms[limit[1]]
-    local cost = costs == 2 and input[first + p * stride + 1] or 1
-    local state = state_of(key)
-    local ahead
-    if state and state[1] ~= limit[1] then
-      local other = algorithms[state[1]]
-      algorithm.adopt(limit, other.used(state, now), now, reply, view)
-      ahead = other.ahead(state, now, algorithm.span(limit))
-    else
-      ahead = algorithm.open(limit, state, now, reply, view)
+local part_key, part_index, part_limit, part_own, part_cost, part_id, part_at = {}, {}, {}, {}, {}, {}, {}
+local part_fits = {}
+local parts = 0
+local kept_fits = {}
+local kept_parts = 0
+local kept_blocked = 0
+local function unborn(index, peek)
+  local key = since_key[index]
+  local since = state_of(key)
+  if not since or since[1] ~= SINCE or since[2] > now then
+    since = { SINCE, now }
+    if not peek then
+      states[key] = since
+      touch(key)
     end
-    if ahead and peek == 0 and cost > 0 and algorithm.admits(limit, reply, view, 0) then
-      states[key] = algorithm.close(limit, reply, view, now)
-      dirty[key] = true
+  end
+  return built[index].exhausted(limits[index], since[2])
+end
+local operations = {}
+local scratch = {}
+local function read_operation(from, at)
+  local kind = operations[from[at]]
+  local operation = { judge = kind.judge, charged = kind.charged, on_key = kind.on_key }
+  for i = 1, kind.arguments do operation[i] = from[at + i] end
+  return operation, at + 1 + kind.arguments
+end
+local function mark_of(key)
+  local mark = marks[key]
+  if not mark then
+    mark = { 0, '' }
+    marks[key] = mark
+  end
+  return mark
+end
+local function hold(key, lapse, id, units, receipt)
+  local mark = mark_of(key)
+  mark[2] = list_insert(mark[2], HOLD, struct.pack('>dddd', lapse, id, units, receipt))
+end
+operations[1] = {
+  arguments = 1,
+  judge = function(operation, admitted, blocked, result)
+    local granted = blocked > 0 and 0 or operation[1]
+    for p = 1, parts do
+      local room = part_own[p].room(part_limit[p], reply, part_at[p], now)
+      if room < granted then granted = room end
     end
-    if not algorithm.admits(limit, reply, view, cost) then
-      admitted = 0
-      local room = algorithm.capacity(limit) - cost
-      if state and not ahead and room >= 0 and (state[1] ~= limit[1] or not algorithm.wrote(limit, state)) then
-        local wait = algorithms[state[1]].room_after(state, now, room)
-        algorithm.postpone(limit, reply, view, now, cost, wait)
+    for p = 1, parts do part_cost[p] = granted end
+    reply[result] = granted
+    return granted > 0 and 1 or 0, granted > 0
+  end,
+}
+operations[2] = {
+  arguments = 1,
+  judge = function(operation, admitted, blocked, result)
+    if blocked > 0 then return 0, false end
+    local wait = 0
+    for p = 1, parts do
+      local own = part_own[p]
+      local place = part_fits[p] and 0 or -1
+      if own.place then place = own.place(part_limit[p], reply, part_at[p], now, part_cost[p]) end
+      if place < 0 then return 0, false end
+      if place > wait then wait = place end
+    end
+    if wait > operation[1] then return 0, false end
+    reply[result] = now + wait
+    return 1, true
+  end,
+}
+operations[3] = {
+  arguments = 2,
+  judge = function(operation, admitted, blocked, result)
+    local full = false
+    for p = 1, parts do
+      local mark = marks[part_key[p]]
+      if mark then
+        if list_find(mark[2], HOLD, operation[1]) then
+          reply[result] = 1
+          return 1, false
+        end
+        if #mark[2] >= MAX_HOLDS * HOLD then full = true end
       end
     end
-    view = view + algorithm.view_size
+    if full then
+      reply[result] = 2
+      return 0, false
+    end
+    if blocked > 0 then return 0, false end
+    return admitted, admitted == 1
+  end,
+  charged = function(operation, p, key)
+    local receipt = part_own[p].receipt(part_limit[p], reply, part_at[p], now)
+    hold(key, now + operation[2], operation[1], part_cost[p], receipt)
+  end,
+}
+operations[4] = {
+  arguments = 1,
+  on_key = function(operation, p, key, state, mark)
+    if operation[1] > 0 then
+      if mark and list_find(mark[2], HOLD, operation[1]) then return 0 end
+      if mark and #mark[2] >= MAX_HOLDS * HOLD then return 0 end
+    end
+    if not state then return 0 end
+    local back = algorithm(state[1]).give(state, now, part_cost[p], part_id[p])
+    if operation[1] > 0 then hold(key, (part_id[p] > now and part_id[p] or now) + 60000000, operation[1], 0, 0) end
+    touch(key)
+    return back
+  end,
+}
+operations[5] = {
+  arguments = 1,
+  on_key = function(operation, p, key, state, mark)
+    local limit, own, cost = part_limit[p], part_own[p], part_cost[p]
+    local place = mark and list_find(mark[2], HOLD, operation[1])
+    local held, late = 0, 1
+    if place then
+      local lapse, id, units, receipt = struct.unpack('>dddd', mark[2], place * HOLD + 1)
+      if units == 0 then return 2 end
+      held, late = units, 0
+      mark[2] = list_remove(mark[2], HOLD, place, 1)
+      hold(key, lapse, id, 0, 0)
+      if cost < held and state then algorithm(state[1]).give(state, now, held - cost, receipt) end
+      touch(key)
+    end
+    local more = cost - held
+    if more > 0 then
+      if not state and since_key[part_index[p]] > 0 then state = unborn(part_index[p], false) end
+      local used = state and algorithm(state[1]).used(state, now) or 0
+      local most = 2 * own.capacity(limit) - used
+      if state and state[1] ~= limit[1] then
+        own.adopt(limit, used, now, scratch, 1)
+      else
+        own.open(limit, state, now, scratch, 1, more)
+      end
+      local taken = more < most and more or most
+      if taken > 0 then
+        states[key] = own.take(limit, state, now, scratch, 1, taken, operation[1])
+        touch(key)
+      end
+      if taken < more then return 3 end
+    end
+    return late
+  end,
+}
+operations[6] = {
+  arguments = 2,
+  on_key = function(operation, p, key, state, mark)
+    local place = mark and list_find(mark[2], HOLD, operation[1])
+    if not place then return 0 end
+    local _, id, units, receipt = struct.unpack('>dddd', mark[2], place * HOLD + 1)
+    if units == 0 then return 0 end
+    mark[2] = list_remove(mark[2], HOLD, place, 1)
+    hold(key, now + operation[2], id, units, receipt)
+    touch(key)
+    return 1
+  end,
+}
+operations[7] = {
+  arguments = 0,
+  on_key = function(operation, p, key, state, mark)
+    if not state or state[1] ~= CONCURRENCY or not algorithm(CONCURRENCY).release(state, now, part_id[p]) then return 0 end
+    touch(key)
+    return 1
+  end,
+}
+operations[8] = {
+  arguments = 0,
+  on_key = function(operation, p, key, state, mark)
+    if not state or state[1] ~= CONCURRENCY or part_limit[p][1] ~= CONCURRENCY then return 0 end
+    if not algorithm(CONCURRENCY).renew(part_limit[p], state, now, part_id[p]) then return 0 end
+    touch(key)
+    return 1
+  end,
+}
+operations[9] = {
+  arguments = 0,
+  on_key = function(operation, p, key, state, mark)
+    states[key] = false
+    if mark then mark[2] = '' end
+    touch(key)
+    return 0
+  end,
+}
+operations[10] = {
+  arguments = 1,
+  on_key = function(operation, p, key, state, mark)
+    local before = mark and mark[1] > now and 1 or 0
+    mark_of(key)[1] = now + operation[1]
+    touch(key)
+    return before
+  end,
+}
+operations[11] = {
+  arguments = 0,
+  on_key = function(operation, p, key, state, mark)
+    if not mark or mark[1] <= now then return 0 end
+    mark[1] = 0
+    touch(key)
+    return 1
+  end,
+}
+local function open(p, cost, peek)
+  local key, index, limit, own = part_key[p], part_index[p], part_limit[p], part_own[p]
+  local state = state_of(key)
+  if settled[key] and not peek then touch(key) end
+  local ahead
+  if not state and since_key[index] > 0 then state = unborn(index, peek) end
+  if state and state[1] ~= limit[1] then
+    local other = algorithm(state[1])
+    own.adopt(limit, other.used(state, now), now, reply, view)
+    ahead = other.ahead(state, now, own.span(limit))
+  else
+    ahead = own.open(limit, state, now, reply, view, cost)
+  end
+  if ahead and not peek and cost > 0 and own.admits(limit, reply, view, 0) then
+    states[key] = own.close(limit, reply, view, now, state)
+    touch(key)
+  end
+  local fits = own.admits(limit, reply, view, cost)
+  if not fits then
+    local room = own.capacity(limit) - cost
+    if state and not ahead and room >= 0 and (state[1] ~= limit[1] or not own.wrote(limit, state)) then
+      own.postpone(limit, reply, view, now, cost, algorithm(state[1]).room_after(state, now, room))
+    end
+  end
+  return fits
+end
+while next_input <= last do
+  local flags = input[next_input] % 32
+  parts = (input[next_input] - flags) / 32
+  local peek = flags % 2 == 1
+  local costs, ids = flags % 4 >= 2, flags % 8 >= 4
+  next_input = next_input + 1
+  local operation
+  if flags >= 16 then
+    operation, next_input = read_operation(input, next_input)
+  end
+  local condition, listed
+  if flags % 16 >= 8 then
+    condition, listed = input[next_input], {}
+    for i = 1, input[next_input + 1] do listed[input[next_input + 1 + i]] = true end
+    next_input = next_input + 2 + input[next_input + 1]
+  end
+  local verdict = view
+  view = view + 1
+  local result
+  if operation then
+    result = view
+    view = view + 1
+    reply[result] = 0
+  end
+  local on_keys = operation and operation.on_key
+  local blocked, blocked_part = 0, 0
+  local admitted = 1
+  local blocked_at = view
+  for p = 1, parts do
+    local ref = input[next_input]
+    local key = ref % 4096
+    local index = (ref - key) / 4096
+    local cost, id = 1, 0
+    next_input = next_input + 1
+    if costs then
+      cost = input[next_input]
+      next_input = next_input + 1
+    end
+    if ids then
+      id = input[next_input]
+      next_input = next_input + 1
+    end
+    part_key[p], part_index[p], part_cost[p], part_id[p] = key, index, cost, id
+    part_limit[p], part_own[p] = limits[index], built[index]
+    part_at[p] = view
+    if on_keys then
+      local state = state_of(key)
+      if settled[key] then touch(key) end
+      local mark = marks[key]
+      reply[view] = on_keys(operation, p, key, state, mark)
+      view = view + 1
+    else
+      local fits = open(p, cost, peek)
+      part_fits[p] = fits
+      if not fits then admitted = 0 end
+      local mark = marks[key]
+      if mark and mark[1] > now and mark[1] > blocked then blocked, blocked_part = mark[1], p end
+      view = view + part_own[p].view_size
+    end
+  end
+  if not on_keys then
+    local charge
+    if operation then
+      admitted, charge = operation.judge(operation, admitted, blocked, result)
+    else
+      if blocked > 0 then admitted = 0 end
+      charge = admitted == 1
+    end
+    if condition == 1 then
+      if kept_blocked > 0 then charge = false end
+      for p = 1, kept_parts do
+        if not kept_fits[p] and not listed[p] then charge = false end
+      end
+    elseif condition == 2 then
+      local wanted = false
+      for p = 1, kept_parts do
+        if not kept_fits[p] and listed[p] then wanted = true end
+      end
+      charge = charge and wanted and kept_blocked == 0
+    else
+      kept_blocked, kept_parts = blocked, parts
+      for p = 1, parts do kept_fits[p] = part_fits[p] end
+    end
+    if not peek then
+      for p = 1, parts do
+        local key, cost = part_key[p], part_cost[p]
+        if cost > 0 then
+          if charge then
+            local limit, own, at = part_limit[p], part_own[p], part_at[p]
+            states[key] = own.take(limit, states[key], now, reply, at, cost, part_id[p])
+            touch(key)
+            if operation and operation.charged then operation.charged(operation, p, key) end
+          elseif condition == nil then
+            refused[key] = true
+          end
+        end
+      end
+    end
   end
   reply[verdict] = admitted
-  if peek == 0 then
-    local at = verdict + 1
-    for p = 0, parts - 1 do
-      local ref = input[first + p * stride]
-      local key = ref % 4096
-      local limit = limits[(ref - key) / 4096]
-      local algorithm = algorithms[limit[1]]
-      local cost = costs == 2 and input[first + p * stride + 1] or 1
-      if cost > 0 and admitted == 0 then
-        refused[key] = true
-      elseif cost > 0 then
-        algorithm.charge(limit, reply, at, cost)
-        states[key] = algorithm.close(limit, reply, at, now)
-        dirty[key] = true
-      end
-      at = at + algorithm.view_size
-    end
+  if blocked > 0 and admitted == 0 then
+    reply[verdict] = 2
+    for i = view - 1, blocked_at, -1 do reply[i + 2] = reply[i] end
+    reply[blocked_at] = blocked_part
+    reply[blocked_at + 1] = blocked
+    view = view + 2
   end
-  next_input = first + parts * stride
 end
 local garbage = 0
-for key in pairs(dirty) do
-  local state = states[key]
-  if broken[key] then garbage = garbage + 1 end
-  local algorithm = algorithms[state[1]]
-  local lifetime = ceil_div(algorithm.lifetime(state, now), 1000) + KEEP_MS
-  if stored[key] then
-    redis.call('SET', KEYS[key], algorithm.encode(state), 'PX', lifetime)
-  elseif not redis.call('SET', KEYS[key], algorithm.encode(state), 'PX', lifetime, 'NX') then
-    garbage = garbage + 1
-    redis.call('SET', KEYS[key], algorithm.encode(state), 'PX', lifetime)
+for i = 1, #changed do
+  local key = changed[i]
+  local raw, lifetime = marked(states[key], marks[key], now)
+  if raw == '' then
+    call('DEL', KEYS[key])
+  else
+    if broken[key] then garbage = garbage + 1 end
+    local ttl = ceil_div(lifetime, 1000) + KEEP_MS
+    if stored[key] then
+      call('SET', KEYS[key], raw, 'PX', ttl)
+    elseif not call('SET', KEYS[key], raw, 'PX', ttl, 'NX') then
+      garbage = garbage + 1
+      call('SET', KEYS[key], raw, 'PX', ttl)
+    end
   end
 end
 for key in pairs(refused) do
-  local state = states[key]
-  if state and not dirty[key] then
-    local lifetime = ceil_div(algorithms[state[1]].lifetime(state, now), 1000) + KEEP_MS
-    redis.call('PEXPIRE', KEYS[key], lifetime, 'NX')
+  if not dirty[key] and (states[key] or marks[key]) then
+    local _, lifetime = marked(states[key], marks[key], now)
+    call('PEXPIRE', KEYS[key], ceil_div(lifetime, 1000) + KEEP_MS, 'NX')
   end
 end
 reply[3] = garbage

@@ -5,17 +5,28 @@
 -- KEYS:     the distinct keys of the batch (1 to 1024), without order
 -- ARGV[1]:  a JSON array of integers:
 --             stale    the instant (µs since 1970) after which nothing may be charged any more
---             count    number of limits, then each limit: its code, then its parameters (see the algorithms)
---             checks   one after the other to the end: head, then its parts
---               head   4 × number of parts + 2 if costs follow (else each cost is 1) + 1 if it only asks
---               part   4096 × index of the limit + index of the key, then the cost where costs follow
---           Head bits beyond these are free for groups that are judged beside the enforced one.
+--             count    number of limits, then each limit: its code, the index of the key that holds the instant since
+--                      which its unused counters count as exhausted (0: they count as unused), then its parameters
+--                      (see the algorithms)
+--             checks   one after the other to the end: head, operation, condition, parts
+--               head       32 × number of parts, + 1 if it only asks, + 2 if costs follow (else each cost is 1),
+--                          + 4 if ids follow, + 8 if a condition follows, + 16 if an operation follows
+--               operation  its code, then its arguments (see operations.lua)
+--               condition  of a check that goes by the last one without: 1 (charged where that one's limits all admit,
+--                          not counting those listed) or 2 (charged where one of those listed refuses), then how many
+--                          are listed, then their places
+--               part       4096 × index of the limit + index of the key, then the cost, then the id
 -- ARGV[2]:  in the build for tests only: the store's clock (µs since 1970)
 -- Reply:    integers: 0, the store's clock (µs), number of keys whose garbage was replaced, then for each check
---           1 (all limits admit) or 0, and the view of each of its limits, after the charge if there was one;
---           or, for a stale batch, which writes nothing: 1, the store's clock (µs)
+--             verdict  1 (all limits admit), 0, or 2 (a key is blocked: then its place, and the instant at which that ends)
+--             result   of an operation only
+--             views    of each of its limits, after the charge if there was one; or, for an operation on keys,
+--                      one integer for each of them
+--           or, where nothing was written: 1 (too late) or 2 (a calendar window of the batch is not the one that is
+--           open), and the store's clock (µs)
 
 local input = cjson.decode(ARGV[1])
+local call = redis.call
 
 --<clock
 local time = redis.call('TIME')
@@ -27,20 +38,27 @@ local KEEP_MS = 1 -- Redis rounds its own clock down to ms
 if now > input[1] then return { 1, now } end
 
 -- 2. the limits
-local limits = {}
+local limits = {} -- by index: its code, then its parameters
+local built = {} -- by index: its algorithm
+local since_key = {} -- by index: the key that holds since when its counters exist; 0: none
 local next_input = 3
 for i = 1, input[2] do
   local limit = { input[next_input] }
-  local params = algorithms[limit[1]].params
-  for p = 1, params do limit[p + 1] = input[next_input + p] end
+  local own = algorithm(limit[1])
+  since_key[i] = input[next_input + 1]
+  for p = 1, own.params do limit[p + 1] = input[next_input + 1 + p] end
+  if own.covers and not own.covers(limit, now) then return { 2, now } end
   limits[i] = limit
-  next_input = next_input + params + 1
+  built[i] = own
+  next_input = next_input + own.params + 2
 end
 
 -- 3. every key once
-local stored = redis.call('MGET', unpack(KEYS))
+local stored = call('MGET', unpack(KEYS))
 local states = {} -- by key: its state; false: unused
+local marks = {} -- by key: what stands before the state: { blocked until (µs), holds }
 local broken = {} -- by key: true when what it holds is no state
+local settled = {} -- by key: true when holds of it have lapsed, which whoever may write puts down
 
 local function state_of(key)
   local state = states[key]
@@ -48,113 +66,58 @@ local function state_of(key)
     local raw = stored[key]
     state = false
     if raw then
-      local algorithm = algorithms[string.byte(raw)]
-      state = algorithm and algorithm.decode(raw) or false
-      if not state then broken[key] = true end
+      local mark
+      if string.byte(raw) == MARKED then mark, raw = unmark(raw) end
+      if not mark or raw ~= '' then
+        local own = raw and raw ~= '' and algorithm(string.byte(raw))
+        state = own and own.decode(raw) or false
+        if not state then
+          broken[key] = true
+          mark = nil
+        end
+      end
+      marks[key] = mark
+      if mark and settle(state, mark, now) then settled[key] = true end
     end
     states[key] = state
   end
   return state
 end
 
--- 4. judge in order
-local dirty = {} -- by key: true when its state has to be written
+local dirty = {} -- by key: true when it has to be written
+local changed = {} -- the dirty keys
 local refused = {} -- by key: true when it was refused without a write
+
+local function touch(key)
+  if not dirty[key] then
+    dirty[key] = true
+    changed[#changed + 1] = key
+  end
+end
+
+-- 4. what is being judged
 local reply = { 0, now, 0 }
 local view = 4 -- where the next integer of the reply goes
 local last = #input
 
-while next_input <= last do
-  local head = input[next_input]
-  local peek = head % 2
-  local costs = (head - peek) % 4
-  local parts = (head - peek - costs) / 4
-  local stride = costs == 2 and 2 or 1
-  local first = next_input + 1
-  local verdict = view
-  local admitted = 1
-  view = view + 1
+-- the parts of the check that is being judged, and where its views are in the reply
+local part_key, part_index, part_limit, part_own, part_cost, part_id, part_at = {}, {}, {}, {}, {}, {}, {}
+local part_fits = {} -- whether the limit admits
+local parts = 0
+local kept_fits = {} -- the same of the last check without a condition
+local kept_parts = 0
+local kept_blocked = 0
 
-  -- 4.1 open every limit, also behind one that refuses: the caller is told the longest wait
-  for p = 0, parts - 1 do
-    local ref = input[first + p * stride]
-    local key = ref % 4096
-    local limit = limits[(ref - key) / 4096]
-    local algorithm = algorithms[limit[1]]
-    local cost = costs == 2 and input[first + p * stride + 1] or 1
-    local state = state_of(key)
-    local ahead
-    if state and state[1] ~= limit[1] then
-      local other = algorithms[state[1]]
-      algorithm.adopt(limit, other.used(state, now), now, reply, view)
-      ahead = other.ahead(state, now, algorithm.span(limit))
-    else
-      ahead = algorithm.open(limit, state, now, reply, view)
-    end
-    -- what must be repaired is repaired by a refusal too, but never by who only asks, nor by a limit of 0
-    if ahead and peek == 0 and cost > 0 and algorithm.admits(limit, reply, view, 0) then
-      states[key] = algorithm.close(limit, reply, view, now)
-      dirty[key] = true
-    end
-    if not algorithm.admits(limit, reply, view, cost) then
-      admitted = 0
-      -- what goes by other numbers has room at an instant of its own
-      local room = algorithm.capacity(limit) - cost
-      if state and not ahead and room >= 0 and (state[1] ~= limit[1] or not algorithm.wrote(limit, state)) then
-        local wait = algorithms[state[1]].room_after(state, now, room)
-        algorithm.postpone(limit, reply, view, now, cost, wait)
-      end
-    end
-    view = view + algorithm.view_size
-  end
-
-  -- 4.2 charge all of them
-  reply[verdict] = admitted
-  if peek == 0 then
-    local at = verdict + 1
-    for p = 0, parts - 1 do
-      local ref = input[first + p * stride]
-      local key = ref % 4096
-      local limit = limits[(ref - key) / 4096]
-      local algorithm = algorithms[limit[1]]
-      local cost = costs == 2 and input[first + p * stride + 1] or 1
-      if cost > 0 and admitted == 0 then
-        refused[key] = true
-      elseif cost > 0 then
-        algorithm.charge(limit, reply, at, cost)
-        states[key] = algorithm.close(limit, reply, at, now)
-        dirty[key] = true
-      end
-      at = at + algorithm.view_size
+-- a counter that nothing is known of, of a limit whose counters begin exhausted
+local function unborn(index, peek)
+  local key = since_key[index]
+  local since = state_of(key)
+  if not since or since[1] ~= SINCE or since[2] > now then
+    since = { SINCE, now }
+    if not peek then
+      states[key] = since
+      touch(key)
     end
   end
-  next_input = first + parts * stride
+  return built[index].exhausted(limits[index], since[2])
 end
-
--- 5. write every changed key once; its expiry only collects garbage: states carry their own instants
-local garbage = 0
-for key in pairs(dirty) do
-  local state = states[key]
-  if broken[key] then garbage = garbage + 1 end
-  local algorithm = algorithms[state[1]]
-  local lifetime = ceil_div(algorithm.lifetime(state, now), 1000) + KEEP_MS
-  if stored[key] then
-    redis.call('SET', KEYS[key], algorithm.encode(state), 'PX', lifetime)
-  elseif not redis.call('SET', KEYS[key], algorithm.encode(state), 'PX', lifetime, 'NX') then
-    -- what reads as nothing but is there is of another type
-    garbage = garbage + 1
-    redis.call('SET', KEYS[key], algorithm.encode(state), 'PX', lifetime)
-  end
-end
-
--- 6. a key that somebody stripped of its expiry gets one also by a refusal
-for key in pairs(refused) do
-  local state = states[key]
-  if state and not dirty[key] then
-    local lifetime = ceil_div(algorithms[state[1]].lifetime(state, now), 1000) + KEEP_MS
-    redis.call('PEXPIRE', KEYS[key], lifetime, 'NX')
-  end
-end
-
-reply[3] = garbage
-return reply

@@ -1,82 +1,143 @@
 import { codecOf } from '../algorithms/index.ts'
 import type { Limit, State } from '../limit.ts'
-import type { Check } from '../store.ts'
-
-/** A place where a state is kept. */
-export interface Slot {
-  state: State
-  /** The instant at which the state reads as unused. */
-  unusedAtUs: number
-}
-
-/** Where states are kept between checks. */
-export interface Slots {
-  find(space: string, value: string): Slot | undefined
-  add(space: string, value: string, state: State, unusedAtUs: number): void
-}
-
-/** The places of the check that is being judged; judging never waits, so one list serves all. */
-const found: (Slot | undefined)[] = []
+import type { Check, Follower, Part, Verdict } from '../store.ts'
+import { blank, type Filled, judging, keep, kept, type Slot, type Slots, settled, unborn } from './judging.ts'
+import { JUDGED, ON_KEYS } from './operations.ts'
 
 /**
- * Judges one check: the TypeScript half of `decide.lua`, same steps, same numbers.
- * @param view receives the views of the parts, one after the other, after the charge where there was one
- * @returns whether all limits admit
+ * Judges one check: the TypeScript half of `judge.lua`, same steps, same numbers.
+ * @param verdict is filled in: its view receives the views of the parts, one after the other, after the charge where
+ * there was one
  */
-export function judge(check: Check, slots: Slots, nowUs: number, view: number[]): boolean {
-  const { parts, peek } = check
+export function judge(check: Check, slots: Slots, nowUs: number, verdict: Filled): void {
+  const view = verdict.view as number[]
+  judging.check = check
+  judging.slots = slots
+  judging.nowUs = nowUs
+  judging.view = view
+  judging.parts = check.parts
+  judging.result = 0
+  verdict.nowUs = nowUs
+  verdict.blockedPart = -1
+  verdict.blockedUs = 0
+  verdict.followers = undefined
+  const { operation } = check
+  const onKeys = operation === undefined ? undefined : ON_KEYS[operation.name]
+  if (operation !== undefined && onKeys !== undefined) {
+    for (let p = 0; p < check.parts.length; p++) view[p] = onKeys(judging, check.parts[p] as Part, operation.args)
+    verdict.allowed = true
+    verdict.result = 0
+    return
+  }
+  const admitted = openAll(verdict)
+  let charge = verdict.blockedUs === 0 && admitted
+  verdict.allowed = charge
+  if (operation !== undefined) {
+    charge = (JUDGED[operation.name] as (typeof JUDGED)[string]).judge(judging, operation.args, verdict)
+  }
+  verdict.result = judging.result
+  if (!check.peek && charge) chargeAll()
+  if (check.followers !== undefined) verdict.followers = follow(check.followers, check, verdict.blockedUs > 0)
+  // What was reserved before stays so.
+  if (verdict.allowed) unblock(verdict)
+}
+
+function unblock(verdict: Filled): void {
+  verdict.blockedPart = -1
+  verdict.blockedUs = 0
+}
+
+// 4.2 open every limit, also behind one that refuses: the caller is told the longest wait
+function openAll(verdict: Filled): boolean {
+  const { parts, nowUs, view, slots } = judging
   let admitted = true
   let at = 0
-  let part = 0
-
-  // 4.1 open every limit, also behind one that refuses: the caller is told the longest wait
-  for (const { limit, space, value, cost } of parts) {
-    const slot = slots.find(space, value)
-    const state = slot?.state
-    let ahead: boolean
-    if (state !== undefined && state.code !== limit.code) {
-      const other = codecOf(state)
-      limit.adopt(other.used(state, nowUs), nowUs, view, at)
-      ahead = other.ahead(state, nowUs, limit.spanUs)
-    } else {
-      ahead = limit.open(state, nowUs, view, at)
+  for (let p = 0; p < parts.length; p++) {
+    const part = parts[p] as Part
+    const slot = settled(slots.find(part.space, part.value))
+    judging.found[p] = slot
+    judging.at[p] = at
+    judging.cost[p] = part.cost
+    if (slot?.mark !== undefined) {
+      if (slot.mark.blockedUs > nowUs && slot.mark.blockedUs > verdict.blockedUs) {
+        verdict.blockedUs = slot.mark.blockedUs
+        verdict.blockedPart = p
+      }
     }
-    // what must be repaired is repaired by a refusal too, but never by who only asks, nor by a limit of 0
-    if (ahead && !peek && cost > 0 && slot !== undefined && limit.admits(view, at, 0)) {
-      keep(slot, limit.close(view, at, nowUs, state), nowUs)
-    }
-    if (!limit.admits(view, at, cost)) {
-      admitted = false
-      if (state !== undefined && !ahead && cost <= limit.capacity) postpone(limit, state, view, at, nowUs, cost)
-    }
-    found[part++] = slot
-    at += limit.viewSize
+    const fits = open(part, slot, view, at)
+    judging.fits[p] = fits
+    if (!fits) admitted = false
+    at += part.limit.viewSize
   }
+  return admitted
+}
 
-  // 4.2 charge all of them
-  if (!admitted || peek) return admitted
-  at = 0
-  for (let i = 0; i < parts.length; i++) {
-    const { limit, space, value, cost } = parts[i] as Check['parts'][number]
-    if (cost > 0) {
-      const slot = found[i]
-      limit.charge(view, at, cost)
-      const state = limit.close(view, at, nowUs, slot?.state)
-      if (slot === undefined) slots.add(space, value, state, nowUs + codecOf(state).lifetimeUs(state, nowUs))
-      else keep(slot, state, nowUs)
-    }
-    at += limit.viewSize
+function open({ limit, space, cost }: Part, slot: Slot | undefined, view: number[], at: number): boolean {
+  const { nowUs, check } = judging
+  let state = slot?.state
+  if (state === undefined && limit.startsEmpty === true) state = unborn(limit, space)
+  let ahead: boolean
+  if (state !== undefined && state.code !== limit.code) {
+    const other = codecOf(state)
+    limit.adopt(other.used(state, nowUs), nowUs, view, at)
+    ahead = other.ahead(state, nowUs, limit.spanUs)
+  } else {
+    ahead = limit.open(state, nowUs, view, at, cost)
   }
-  return true
+  // what must be repaired is repaired by a refusal too, but never by who only asks, nor by a limit of 0
+  if (ahead && !check.peek && cost > 0 && slot !== undefined && limit.admits(view, at, 0)) {
+    slot.state = limit.close(view, at, nowUs, state)
+    kept(slot)
+  }
+  const fits = limit.admits(view, at, cost)
+  if (!fits && state !== undefined && !ahead && cost <= limit.capacity) postpone(limit, state, view, at, cost)
+  return fits
 }
 
 /** What goes by other numbers has room at an instant of its own. */
-function postpone(limit: Limit, state: State, view: number[], at: number, nowUs: number, cost: number): void {
+function postpone(limit: Limit, state: State, view: number[], at: number, cost: number): void {
   if (state.code === limit.code && limit.wrote(state)) return
+  const { nowUs } = judging
   limit.postpone(view, at, nowUs, cost, codecOf(state).roomAfterUs(state, nowUs, limit.capacity - cost))
 }
 
-function keep(slot: Slot, state: State, nowUs: number): void {
-  slot.state = state
-  slot.unusedAtUs = nowUs + codecOf(state).lifetimeUs(state, nowUs)
+// 4.4 charge all of them
+function chargeAll(): void {
+  const { check, parts, found, at, cost, nowUs, view } = judging
+  const charged = check.operation === undefined ? undefined : JUDGED[check.operation.name]?.charged
+  for (let p = 0; p < parts.length; p++) {
+    const units = cost[p] as number
+    if (units === 0) continue
+    const part = parts[p] as Part
+    const { limit, id = 0 } = part
+    const slot = found[p]
+    const state = limit.take(slot?.state, nowUs, view, at[p] as number, units, id)
+    const place = keep(slot, part, state)
+    if (charged !== undefined) {
+      charged(judging, p, place, check.operation?.args as readonly number[])
+      kept(place)
+    }
+  }
+}
+
+// what goes by the verdict of the enforced limits
+function follow(followers: readonly Follower[], check: Check, blocked: boolean): Verdict[] {
+  const enforcedFits = judging.fits.slice(0, check.parts.length)
+  return followers.map(({ kind, parts, places }) => {
+    const view: number[] = []
+    const verdict: Filled = blank(view)
+    judging.check = { parts, peek: check.peek }
+    judging.parts = parts
+    judging.view = view
+    const admitted = openAll(verdict)
+    verdict.nowUs = judging.nowUs
+    verdict.allowed = admitted && verdict.blockedUs === 0
+    const listed = (p: number) => places.includes(p)
+    const wanted =
+      kind === 'penalty'
+        ? enforcedFits.some((fits, p) => !fits && listed(p))
+        : enforcedFits.every((fits, p) => fits || listed(p))
+    if (!check.peek && verdict.allowed && wanted && !blocked) chargeAll()
+    return verdict
+  })
 }

@@ -2,18 +2,21 @@ import fc from 'fast-check'
 import { Redis } from 'ioredis-5'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { sized } from '../../../../test/arbitraries.ts'
-import { fixedWindows, smallBuckets, tokenBuckets } from '../../../../test/limit-arbitraries.ts'
+import { fixedWindows, leakyBuckets, slots, smallBuckets, tokenBuckets } from '../../../../test/limit-arbitraries.ts'
 import { type RedisServer, startRedis } from '../../../../test/redis.ts'
 import { ceilDiv } from '../algorithms/exact.ts'
 import { fixedWindow } from '../algorithms/fixed-window/index.ts'
-import { codecOf, decodeState, encodeState } from '../algorithms/index.ts'
+import { encodeState } from '../algorithms/index.ts'
 import { tokenBucket } from '../algorithms/token-bucket/index.ts'
 import { deriveDecision } from '../derive.ts'
 import type { Limit, State } from '../limit.ts'
-import type { Check, Part, Ticket } from '../store.ts'
+import type { Check, Follower, Operation, OperationName, Part, Ticket, Verdict } from '../store.ts'
 import { Batch } from '../stores/redis/batch.ts'
 import { DECIDE_TEST_LUA } from '../testing/decide-test.generated.ts'
-import { judge, type Slot, type Slots } from './judge.ts'
+import { judge } from './judge.ts'
+import { blank, type Slot, type Slots } from './judging.ts'
+import { decodeStored, isEmpty, type Mark, type Stored, unusedAtUs } from './marks.ts'
+import { OPERATIONS } from './operations.ts'
 import { withTtls } from './with-ttls.ts'
 
 /** The build for tests keeps keys for this much longer, so that real time cannot expire them. */
@@ -39,12 +42,15 @@ afterAll(async () => {
 
 /** What the TypeScript half keeps under one key; it notices when it is written. */
 class Place implements Slot {
-  state: State
+  state: State | undefined
+  mark: Mark | undefined
   written = true
+  readonly capacity = 1
   private unused: number
 
-  constructor(state: State, unusedAtUs: number) {
+  constructor(state: State | undefined, mark: Mark | undefined, unusedAtUs: number) {
     this.state = state
+    this.mark = mark
     this.unused = unusedAtUs
   }
 
@@ -58,15 +64,21 @@ class Place implements Slot {
   }
 }
 
-type PartStep = { value: number; limit: number; cost: number }
-type CheckStep = { parts: PartStep[]; peek: boolean }
+type PartStep = { value: number; limit: number; cost: number; id: number }
+type Asked = { parts: PartStep[]; peek: boolean; operation: Operation | undefined }
+type CheckStep = Asked & { followers: (PartStep & { kind: Follower['kind'] })[] }
 type TwinStep =
   | { do: 'wait'; waitUs: number }
   | { do: 'judge'; checks: CheckStep[]; oneByOne: boolean }
   | { do: 'plant'; value: number; raw: Uint8Array }
   | { do: 'plant-type'; value: number; type: 'list' | 'hash' | 'set' | 'zset' | 'stream' }
   | { do: 'persist'; value: number }
-  | { do: 'reset'; value: number }
+  | { do: 'delete'; value: number }
+
+const LIMIT_NAMES = Array.from({ length: 4 }, (_, i) => `limit${i}`)
+const SINCE_KEYS = LIMIT_NAMES.map((name) => `~:since:${name}`)
+/** Every key there can be, without the prefix. */
+const KEYS = [...VALUES.map((value) => `twin:${value}`), ...VALUES.map((value) => `beside:${value}`), ...SINCE_KEYS]
 
 /** Both halves side by side, on one clock. */
 class Twins implements Slots {
@@ -80,31 +92,52 @@ class Twins implements Slots {
     this.limits = limits
   }
 
-  find(_space: string, value: string): Slot | undefined {
-    return this.places.get(value)
+  find(space: string, value: string): Slot | undefined {
+    return this.places.get(space + value)
   }
 
-  add(_space: string, value: string, state: State, unusedAtUs: number): void {
-    this.places.set(value, new Place(state, unusedAtUs))
+  add({ space, value }: Part, state: State | undefined, mark: Mark | undefined, unusedAtUs: number): void {
+    this.places.set(space + value, new Place(state, mark, unusedAtUs))
   }
 
   async step(step: TwinStep): Promise<void> {
     if (step.do === 'wait') this.nowUs += step.waitUs
     else if (step.do === 'judge') await this.judgeAll(step)
-    else if (step.do === 'persist') await redis.persist(keyOf(VALUES[step.value] as string))
+    else if (step.do === 'persist') await redis.persist(keyOf(KEYS[step.value] as string))
     else await this.put(step)
     await this.expectSameStates()
   }
 
   private async judgeAll({ checks, oneByOne }: TwinStep & { do: 'judge' }): Promise<void> {
-    const all = checks.map((check): Check => ({ peek: check.peek, parts: check.parts.map((part) => this.part(part)) }))
+    const all = checks.map((check) => this.check(check))
     for (const batch of oneByOne ? all.map((check) => [check]) : [all]) await this.judgeBatch(batch)
   }
 
-  private part({ value, limit, cost }: PartStep): Part {
-    const name = `limit${limit}`
-    const own = { name, limit: this.limits[limit % this.limits.length] as Limit, onStoreFailure: 'local' as const }
-    return { ...own, space: 'twin:', value: VALUES[value] as string, cost }
+  private check({ parts, peek, operation, followers }: CheckStep): Check {
+    const own = parts.map((part) => this.part(part, 'twin:'))
+    const onKeys = operation !== undefined && OPERATIONS[operation.name].onKeys
+    return {
+      parts: own,
+      peek: peek && operation === undefined,
+      operation,
+      followers:
+        onKeys || followers.length === 0
+          ? undefined
+          : followers.map(({ kind, ...part }) => ({
+              kind,
+              rule: undefined,
+              parts: [this.part(part, 'beside:')],
+              places: kind === 'shadow' ? [] : [part.id % own.length],
+            })),
+    }
+  }
+
+  private part({ value, limit: index, cost, id }: PartStep, room: string): Part {
+    const limit = this.limits[index % this.limits.length] as Limit
+    const name = LIMIT_NAMES[index % this.limits.length] as string
+    // The name is in the space only where a limit needs it there: all limits are to meet on all keys.
+    const space = limit.startsEmpty === true && room === 'twin:' ? `${name}:` : room
+    return { name, limit, space, value: VALUES[value] as string, cost, id, onStoreFailure: 'local' }
   }
 
   /** One call of the script, and the same checks one after the other in TypeScript. */
@@ -113,80 +146,74 @@ class Twins implements Slots {
     const answers: unknown[] = []
     for (const check of checks) batch.add(ticket(check, answers))
     const expiries = await this.expiries()
-    const answer = await redis.evalsha(
-      sha1,
-      batch.keys.length,
-      ...batch.keys,
-      batch.encode(this.nowUs),
-      `${this.nowUs}`,
-    )
+    const input = batch.encode(this.nowUs, this.nowUs)
+    const answer = await redis.evalsha(sha1, batch.keys.length, ...batch.keys, input, `${this.nowUs}`)
     const [reply, ttls] = answer as [number[], number[]]
     expect([reply[0], reply[1], batch.answer(reply)]).toEqual([0, this.nowUs, true])
 
     for (const place of this.places.values()) place.written = false
     const expected = checks.map((check) => {
-      const view: number[] = []
-      const allowed = judge(check, this, this.nowUs, view)
-      return deriveDecision(check, { allowed, nowUs: this.nowUs, view, at: 0 }, 'store', false)
+      const verdict = blank([])
+      judge(check, this, this.nowUs, verdict)
+      return tell(check, verdict)
     })
     expect(answers).toEqual(expected)
     expect(reply[2]).toBe(this.replacedGarbage())
-    const refused = new Set(
-      checks.flatMap((check, i) =>
-        expected[i]?.allowed || check.peek ? [] : check.parts.filter(({ cost }) => cost > 0).map(({ value }) => value),
-      ),
-    )
-    await this.expectTtls(batch, ttls, expiries, refused)
+    await this.expectTtls(batch, ttls, expiries)
+    for (const name of this.broken) if ((await redis.exists(keyOf(name))) === 0) this.broken.delete(name)
   }
 
   private replacedGarbage(): number {
-    const replaced = [...this.broken].filter((value) => this.places.get(value)?.written)
-    for (const value of replaced) this.broken.delete(value)
+    const replaced = [...this.broken].filter((name) => {
+      const place = this.places.get(name)
+      return place?.written === true && !isNothing(place, this.nowUs)
+    })
+    for (const name of replaced) this.broken.delete(name)
     return replaced.length
   }
 
-  private async expectTtls(
-    batch: Batch,
-    ttls: number[],
-    before: Map<string, number>,
-    refused: Set<string>,
-  ): Promise<void> {
+  /** What is written lasts as long as it means anything; what is not, is as it was, or got back the expiry it had lost. */
+  private async expectTtls(batch: Batch, ttls: number[], before: Map<string, number>): Promise<void> {
     const after = await this.expiries()
-    for (const value of VALUES) {
-      const place = this.places.get(value)
-      const given = place !== undefined && (place.written || (refused.has(value) && before.get(value) === -1))
-      const index = batch.keys.indexOf(keyOf(value))
-      if (!given) {
-        expect([value, after.get(value), ttls[index] ?? 0]).toEqual([value, before.get(value), 0])
-        continue
+    for (const name of KEYS) {
+      const place = this.places.get(name)
+      // A reset takes away whatever there is.
+      if (place === undefined && this.broken.has(name) && after.get(name) === -2) continue
+      const given = (ttls[batch.keys.indexOf(keyOf(name))] ?? 0) - KEEP_MS
+      if (place !== undefined && isNothing(place, this.nowUs) && place.written) {
+        expect([name, after.get(name)]).toEqual([name, -2])
+        this.places.delete(name)
+      } else if (place?.written || (before.get(name) === -1 && given > -KEEP_MS)) {
+        const { state, mark } = place as Place
+        expect([name, given]).toEqual([name, ceilDiv(unusedAtUs(state, mark, this.nowUs) - this.nowUs, 1000)])
+        expect(after.get(name)).toBeGreaterThan(0)
+      } else {
+        expect([name, after.get(name), given]).toEqual([name, before.get(name), -KEEP_MS])
       }
-      const lifetimeUs = codecOf(place.state).lifetimeUs(place.state, this.nowUs)
-      expect((ttls[index] as number) - KEEP_MS).toBe(ceilDiv(lifetimeUs, 1000))
-      expect(after.get(value)).toBeGreaterThan(0)
     }
   }
 
   /** When each key expires, −1 for never, −2 where there is none. */
   private async expiries(): Promise<Map<string, number>> {
-    const times = await Promise.all(VALUES.map((value) => redis.call('PEXPIRETIME', keyOf(value))))
-    return new Map(VALUES.map((value, i) => [value, times[i] as number]))
+    const times = await Promise.all(KEYS.map((name) => redis.call('PEXPIRETIME', keyOf(name))))
+    return new Map(KEYS.map((name, i) => [name, times[i] as number]))
   }
 
-  private async put(step: TwinStep & { do: 'plant' | 'plant-type' | 'reset' }): Promise<void> {
-    const value = VALUES[step.value] as string
-    const key = keyOf(value)
-    this.places.delete(value)
-    this.broken.delete(value)
+  private async put(step: TwinStep & { do: 'plant' | 'plant-type' | 'delete' }): Promise<void> {
+    const name = KEYS[step.value] as string
+    const key = keyOf(name)
+    this.places.delete(name)
+    this.broken.delete(name)
     await redis.del(key)
-    if (step.do === 'reset') return
+    if (step.do === 'delete') return
     if (step.do === 'plant') {
       await redis.set(key, Buffer.from(step.raw))
-      const state = decodeState(Buffer.from(step.raw))
-      if (state) this.places.set(value, new Place(state, Number.POSITIVE_INFINITY))
-      else this.broken.add(value)
+      const stored = decodeStored(Buffer.from(step.raw))
+      if (stored) this.places.set(name, new Place(stored.state, stored.mark, Number.POSITIVE_INFINITY))
+      else this.broken.add(name)
       return
     }
-    this.broken.add(value)
+    this.broken.add(name)
     if (step.type === 'list') await redis.rpush(key, 'x')
     else if (step.type === 'hash') await redis.hset(key, 'x', '1')
     else if (step.type === 'set') await redis.sadd(key, 'x')
@@ -195,14 +222,36 @@ class Twins implements Slots {
   }
 
   private async expectSameStates(): Promise<void> {
-    const raws = await Promise.all(VALUES.map((value) => redis.getBuffer(keyOf(value)).catch(() => null)))
-    const stored = raws.map((raw) => (raw === null ? undefined : decodeState(raw)))
-    expect(stored).toEqual(VALUES.map((value) => this.places.get(value)?.state))
+    const raws = await Promise.all(KEYS.map((name) => redis.getBuffer(keyOf(name)).catch(() => null)))
+    const stored = raws.map((raw) => (raw === null ? undefined : this.meant(decodeStored(raw))))
+    expect(stored).toEqual(KEYS.map((name) => this.meant(this.places.get(name))))
+  }
+
+  /** A block that is over is no block, whether it was taken out or not. */
+  private meant(stored: Stored | undefined): Stored | undefined {
+    if (stored === undefined) return undefined
+    const { state, mark } = stored
+    if (isEmpty(mark, this.nowUs)) return state === undefined ? undefined : { state, mark: undefined }
+    const { blockedUs, holds } = mark as Mark
+    return { state, mark: { blockedUs: blockedUs > this.nowUs ? blockedUs : 0, holds } }
   }
 }
 
-function keyOf(value: string): string {
-  return `${PREFIX}:twin:${value}`
+function isNothing({ state, mark }: Stored, nowUs: number): boolean {
+  return state === undefined && isEmpty(mark, nowUs)
+}
+
+/** What a caller is told: of an operation on keys its integers, else the decision and what the operation left. */
+function tell(check: Check, verdict: Verdict): unknown {
+  const { at, view, result } = verdict
+  if (check.operation !== undefined && OPERATIONS[check.operation.name].onKeys) {
+    return view.slice(at, at + check.parts.length)
+  }
+  return [deriveDecision(check, verdict, 'store', false), result]
+}
+
+function keyOf(name: string): string {
+  return `${PREFIX}:${name}`
 }
 
 function ticket(check: Check, answers: unknown[]): Ticket {
@@ -210,8 +259,7 @@ function ticket(check: Check, answers: unknown[]): Ticket {
     check,
     deadlineMs: 0,
     settled: false,
-    answer: (allowed, nowUs, view, at) =>
-      answers.push(deriveDecision(check, { allowed, nowUs, view, at }, 'store', false)),
+    answer: (verdict) => void answers.push(tell(check, verdict)),
     fail: (fault) => {
       throw fault
     },
@@ -223,20 +271,48 @@ const limits = fc.array(
     { weight: 3, arbitrary: smallBuckets },
     { weight: 3, arbitrary: fixedWindows },
     { weight: 2, arbitrary: tokenBuckets },
+    { weight: 2, arbitrary: leakyBuckets },
+    { weight: 2, arbitrary: slots },
+    smallBuckets.map(({ limit, capacity, periodUs }) =>
+      tokenBucket({ limit, period: periodUs / 1000, burst: capacity, initial: 'empty' }),
+    ),
     fc.constantFrom(tokenBucket({ limit: 0, period: '1s' }), fixedWindow({ limit: 0, period: '1s' })),
   ),
   { minLength: 1, maxLength: 4 },
 )
 
 const value = fc.nat(VALUES.length - 1)
+const id = fc.integer({ min: 1, max: 4 })
+const span = fc.oneof(fc.integer({ min: 1, max: 10 }), sized(1e8, 1))
 const part = fc.record({
   value,
   limit: fc.nat(9),
-  cost: fc.oneof({ weight: 4, arbitrary: fc.constant(1) }, fc.nat(6), sized(Number.MAX_SAFE_INTEGER)),
+  cost: fc.oneof({ weight: 4, arbitrary: fc.constant(1) }, fc.nat(6), fc.nat(60)),
+  id,
 })
+const operation = fc.oneof(
+  fc.integer({ min: 1, max: 8 }).map((n): Operation => ({ name: 'take-up-to', args: [n] })),
+  span.map((us): Operation => ({ name: 'book', args: [us] })),
+  fc.tuple(id, span).map((args): Operation => ({ name: 'reserve', args })),
+  fc.nat(4).map((own): Operation => ({ name: 'refund', args: [own] })),
+  id.map((own): Operation => ({ name: 'commit', args: [own] })),
+  fc.tuple(id, span).map((args): Operation => ({ name: 'extend', args })),
+  fc.constantFrom<OperationName>('release', 'renew', 'reset', 'unblock').map((name): Operation => ({ name, args: [] })),
+  span.map((us): Operation => ({ name: 'block', args: [us] })),
+)
 const check = fc.record({
   parts: fc.uniqueArray(part, { selector: (one) => one.value, minLength: 1, maxLength: VALUES.length }),
   peek: fc.nat(3).map((one) => one === 0),
+  operation: fc.option(operation, { nil: undefined, freq: 3 }),
+  followers: fc.oneof(
+    { weight: 4, arbitrary: fc.constant<(PartStep & { kind: Follower['kind'] })[]>([]) },
+    fc.array(
+      fc
+        .tuple(part, fc.constantFrom<Follower['kind']>('shadow', 'candidate', 'penalty'))
+        .map(([one, kind]) => ({ ...one, kind })),
+      { minLength: 1, maxLength: 3 },
+    ),
+  ),
 })
 
 /** States that this version would write, and states that none of today's limits has written. */
@@ -247,11 +323,14 @@ const anyState = fc.oneof(
     atUs: fc.oneof(sized(Number.MAX_SAFE_INTEGER), fc.integer({ min: START_US - 1e7, max: START_US + 1e7 })),
     rate: sized(Number.MAX_SAFE_INTEGER, 1),
     grain: sized(2 ** 51, 1),
+    ahead: fc.constant(0),
   }),
   fc.record({
     code: fc.constant(2),
     count: sized(Number.MAX_SAFE_INTEGER),
     endUs: fc.oneof(sized(Number.MAX_SAFE_INTEGER), fc.integer({ min: START_US - 1e7, max: START_US + 1e9 })),
+    limit: fc.constant(0),
+    periodUs: fc.constant(0),
   }),
 )
 
@@ -302,7 +381,7 @@ const twinSteps: fc.Arbitrary<TwinStep[]> = fc.array(
       type: fc.constantFrom('list', 'hash', 'set', 'zset', 'stream'),
     }),
     fc.record({ do: fc.constant('persist' as const), value }),
-    fc.record({ do: fc.constant('reset' as const), value }),
+    fc.record({ do: fc.constant('delete' as const), value }),
   ),
   { minLength: 1, maxLength: 25 },
 )

@@ -10,6 +10,7 @@ local redis = {
     local result = server.call(...)
     local command, key, third, unit, ttl = ...
     if command == 'SET' and unit == 'PX' then given[key] = ttl end
+    if command == 'DEL' then given[key] = nil end
     if command == 'PEXPIRE' and result == 1 then given[key] = third end
     return result
   end

@@ -110,7 +110,32 @@ describe('the memory store', () => {
     expect((await check('ann', hourly, 5)).allowed).toBe(true)
     expect((await check('ann')).allowed).toBe(false)
     expect((await check('bob')).allowed).toBe(true)
-    expect(store.size).toBe(1)
+    // One more, for all who are new while nobody can be forgotten.
+    expect(store.size).toBe(2)
+  })
+
+  it('forgets no exhausted counter for a flood of others, however short its budget and long theirs', async () => {
+    const engine = createEngine({ store: memoryStore({ maxKeys: 1000, clock: fakeClock() }) })
+    const login = [{ name: 'login', limit: tokenBucket({ limit: 5, period: '1m' }), key: 'attacker' }]
+    const daily = (key: string) => [{ name: 'daily', limit: tokenBucket({ limit: 1000, period: '1d' }), key }]
+    for (let i = 0; i < 5; i++) await engine.check(login)
+    let admitted = 0
+    for (let i = 0; i < 20_000; i++) {
+      expect((await engine.check(daily(`flood${i}`))).allowed).toBe(true)
+      if (i % 20 === 0 && (await engine.check(login)).allowed) admitted += 1
+    }
+    expect(admitted).toBe(0)
+  })
+
+  it('lets who is new share one counter of a limit when only exhausted ones are left, and counts them', async () => {
+    const store = memoryStore({ maxKeys: 100, clock: fakeClock() })
+    const engine = createEngine({ store })
+    const item = (key: string, cost = 1) => [{ name: 'login', limit: hourly, key, cost }]
+    for (let i = 0; i < 100; i++) await engine.check(item(`old${i}`, hourly.capacity))
+    const decisions = await Promise.all(Array.from({ length: 50 }, (_, i) => engine.check(item(`new${i}`))))
+    expect(decisions.filter(({ allowed }) => allowed)).toHaveLength(hourly.capacity)
+    expect([store.size, store.overflowed >= 50]).toEqual([101, true])
+    for (let i = 0; i < 100; i++) expect((await engine.check(item(`old${i}`))).allowed).toBe(false)
   })
 
   it('keeps decisions apart: what one says is not changed by the next', async () => {

@@ -2,11 +2,13 @@ import { type Clock, monotonicClock } from '../clock.ts'
 import { InvalidArgumentError, show } from '../errors.ts'
 import type { State } from '../limit.ts'
 import { refuseUnknown } from '../options.ts'
-import { judge, type Slot, type Slots } from '../script/judge.ts'
+import { judge } from '../script/judge.ts'
+import { blank, type Slot, type Slots } from '../script/judging.ts'
+import { type Mark, usedShare } from '../script/marks.ts'
 import type { Check, LocalStore, Part, Verdict } from '../store.ts'
 
 export interface MemoryStoreOptions {
-  /** The most counters kept, default 1,000,000; beyond it the one nearest to unused gives way. */
+  /** The most counters kept, default 1,000,000; beyond it one of those that are least used gives way. */
   maxKeys?: number
   /** The time in integer µs since the Unix epoch; default a clock that never steps back. */
   clock?: Clock
@@ -16,6 +18,8 @@ export interface MemoryStoreOptions {
 export interface MemoryStore extends LocalStore {
   /** How many counters are kept now; those that read as unused leave by and by. */
   readonly size: number
+  /** How many checks were counted together with others', since only exhausted counters were left. */
+  readonly overflowed: number
 }
 
 /** Counters in this process's memory: exact, for one process. It keeps no process alive. */
@@ -43,6 +47,9 @@ const SWEEP_ENTRIES = 20_000
 /** How many entries are compared when one has to give way. */
 const CANDIDATES = 16
 
+/** Who is new shares this counter of a limit while nobody can be forgotten. No encoded value is like it. */
+const OVERFLOW = '~overflow'
+
 class Memory implements MemoryStore, Slots {
   readonly kind = 'local'
   private readonly maxKeys: number
@@ -52,8 +59,9 @@ class Memory implements MemoryStore, Slots {
   /** All entries without order, so that a hand can go round them in small steps. */
   private readonly ring: Entry[] = []
   private hand = 0
-  /** Every verdict's view; it is read before the next check is judged. */
-  private readonly view: number[] = [0.5]
+  overflowed = 0
+  /** Every check's verdict; it is read before the next one is judged. (An array that once held a fraction keeps doubles.) */
+  private readonly verdict = blank([0.5])
   private sweeper: NodeJS.Timeout | undefined
 
   constructor(maxKeys: number, clock: Clock) {
@@ -71,31 +79,35 @@ class Memory implements MemoryStore, Slots {
     if (!Number.isSafeInteger(nowUs) || nowUs < 0) {
       throw new InvalidArgumentError('clock', `it gave ${show(nowUs)}, which is not an integer of µs since 1970`)
     }
-    return { allowed: judge(check, this, nowUs, this.view), nowUs, view: this.view, at: 0 }
+    judge(check, this, nowUs, this.verdict)
+    return this.verdict
   }
 
   find(space: string, value: string): Slot | undefined {
-    return this.spaces.get(space)?.get(value)
+    const entry = this.spaces.get(space)?.get(value)
+    if (entry !== undefined || this.ring.length < this.maxKeys || this.leastUsed() !== undefined) return entry
+    // Nobody may be forgotten: whoever is new shares one counter with all who are.
+    this.overflowed += 1
+    return this.spaces.get(space)?.get(OVERFLOW)
   }
 
-  add(space: string, value: string, state: State, unusedAtUs: number): void {
-    if (this.ring.length >= this.maxKeys) this.makeRoom()
+  add(part: Part, state: State | undefined, mark: Mark | undefined, unusedAtUs: number): void {
+    const { space, limit } = part
+    let { value } = part
+    if (this.ring.length >= this.maxKeys) {
+      const least = this.leastUsed()
+      if (least !== undefined) this.remove(least)
+      else value = OVERFLOW
+    }
     let entries = this.spaces.get(space)
     if (entries === undefined) {
       entries = new Map()
       this.spaces.set(space, entries)
     }
-    const entry = { value, space: entries, state, unusedAtUs, place: this.ring.length }
+    const entry = { value, space: entries, state, mark, unusedAtUs, capacity: limit.capacity, place: this.ring.length }
     entries.set(value, entry)
     this.ring.push(entry)
     this.sweeper ??= this.sweepLater()
-  }
-
-  reset(parts: readonly Part[]): void {
-    for (const { space, value } of parts) {
-      const entry = this.spaces.get(space)?.get(value)
-      if (entry !== undefined) this.remove(entry)
-    }
   }
 
   async close(): Promise<void> {
@@ -121,14 +133,20 @@ class Memory implements MemoryStore, Slots {
     if (this.ring.length === 0) this.ring.length = 0
   }
 
-  /** The entry that would be unused first gives way: an exhausted one is the last to be forgotten. */
-  private makeRoom(): void {
-    let first = this.any()
-    for (let i = 1; i < CANDIDATES; i++) {
-      const other = this.any()
-      if (first === undefined || (other !== undefined && other.unusedAtUs < first.unusedAtUs)) first = other
+  /** Of some entries, the one of whose budget the least is used; undefined: all of them are exhausted. */
+  private leastUsed(): Entry | undefined {
+    const nowUs = this.clock()
+    let least: Entry | undefined
+    let leastShare = 1
+    for (let i = 0; i < CANDIDATES; i++) {
+      const entry = this.any()
+      const share = entry === undefined ? 1 : usedShare(entry, entry.capacity, nowUs)
+      if (share < leastShare) {
+        least = entry
+        leastShare = share
+      }
     }
-    if (first !== undefined) this.remove(first)
+    return least
   }
 
   /** Neighbours came together and may all be exhausted; a choice at random hardly ever is. */

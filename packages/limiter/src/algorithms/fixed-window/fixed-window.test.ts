@@ -118,8 +118,8 @@ describe('the numbers of a fixed window', () => {
 describe("an instance's share of a fixed window", () => {
   it('is N/k of the same window; where that is less than one unit, one unit in k/N windows', () => {
     const window = fixedWindow({ limit: 10, period: '1s' })
-    expect(window.share(4).wire).toEqual([2, 2, 1_000_000, 0])
-    expect(window.share(15).wire).toEqual([2, 1, 1_500_000, 1])
+    expect(window.share(4).wire).toEqual([2, 2, 1_000_000, 0, 0, 0])
+    expect(window.share(15).wire).toEqual([2, 1, 1_500_000, 1, 0, 0])
     expect(window.share(1)).toBe(window)
   })
 

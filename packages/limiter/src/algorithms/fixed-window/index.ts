@@ -1,7 +1,9 @@
 import type { Codec, Limit, LimitNumbers, State } from '../../limit.ts'
+import { FIXED_WINDOW } from '../codes.ts'
+import { ceilDiv, MAX_EXACT } from '../exact.ts'
 import { sharePeriodUs } from '../params.ts'
 import { type FixedWindowOptions, type FixedWindowParams, fixedWindowParams } from './params.ts'
-import { FIXED_WINDOW, type FixedWindowState, windowEnd } from './step.ts'
+import { type FixedWindowState, roll, type Span, windowAhead } from './step.ts'
 
 export type { FixedWindowOptions } from './params.ts'
 
@@ -16,7 +18,9 @@ export function fixedWindow(options: FixedWindowOptions): Limit {
   return new FixedWindow(fixedWindowParams(options))
 }
 
-/** View: the count, and the instant at which the window is over. */
+const ALIGN = { clock: 0, 'first-hit': 1, calendar: 2 } as const
+
+/** View: the count, also of what is booked ahead, and the instant at which the window is over. */
 class FixedWindow implements Limit<FixedWindowState> {
   readonly algorithm = 'fixed-window'
   readonly code = FIXED_WINDOW
@@ -26,78 +30,147 @@ class FixedWindow implements Limit<FixedWindowState> {
   readonly wire: readonly number[]
   readonly spanUs: number
   readonly viewSize = 2
-  private readonly firstHit: boolean
+  private readonly params: FixedWindowParams
+  /** What the script rolls windows by; of a calendar, the longest there is. */
+  private readonly longestUs: number
 
   constructor(params: FixedWindowParams) {
+    this.params = params
     this.limit = params.limit
     this.capacity = params.limit
     this.periodUs = params.periodUs
-    this.spanUs = params.periodUs
-    this.firstHit = params.firstHit
-    this.wire = [FIXED_WINDOW, params.limit, params.periodUs, params.firstHit ? 1 : 0]
+    this.longestUs = params.calendar?.longestUs ?? params.periodUs
+    this.spanUs = this.longestUs
+    this.wire = [
+      FIXED_WINDOW,
+      params.limit,
+      this.longestUs,
+      ALIGN[params.align],
+      ...(params.calendar?.identity ?? [0, 0]),
+    ]
+  }
+
+  /** Of a calendar: with the window that is open then. */
+  wireAt(nowUs: number): readonly number[] {
+    const { calendar, limit } = this.params
+    if (calendar === undefined) return this.wire
+    const { fromUs, toUs } = calendar.windowAt(nowUs)
+    return [FIXED_WINDOW, limit, this.longestUs, ALIGN.calendar, fromUs, toUs]
   }
 
   open(state: FixedWindowState | undefined, nowUs: number, view: number[], at: number): boolean {
     // 1. no window, or one that is over: a new one
-    if (state === undefined || nowUs >= state.endUs) {
+    const span = state === undefined ? NONE : roll(state, nowUs)
+    const { count, endUs } = span
+    if (endUs === 0) {
       view[at] = 0
-      view[at + 1] = windowEnd(nowUs, this.periodUs, this.firstHit)
+      view[at + 1] = this.windowEnd(nowUs)
       return false
     }
     // 2. an open window keeps its count, and its own end ...
-    view[at] = state.count
-    if (state.endUs <= nowUs + this.periodUs) {
-      view[at + 1] = state.endUs
+    const { periodUs } = state as FixedWindowState
+    view[at] = periodUs > 0 || count < this.limit ? count : this.limit
+    if (endUs <= nowUs + this.longestUs) {
+      view[at + 1] = endUs
       return false
     }
     // 3. ... unless that is more than one period away: a repair
-    view[at + 1] = windowEnd(nowUs, this.periodUs, this.firstHit)
+    if (count > this.limit) view[at] = this.limit
+    view[at + 1] = this.windowEnd(nowUs)
     return true
   }
 
   adopt(units: number, nowUs: number, view: number[], at: number): void {
     view[at] = units < this.limit ? units : this.limit
-    view[at + 1] = windowEnd(nowUs, this.periodUs, this.firstHit)
+    view[at + 1] = this.windowEnd(nowUs)
   }
 
   admits(view: readonly number[], at: number, cost: number): boolean {
     return this.limit > 0 && (cost === 0 || (view[at] as number) <= this.limit - cost)
   }
 
-  wrote(): boolean {
-    return true
+  room(view: readonly number[], at: number): number {
+    const count = view[at] as number
+    return count < this.limit ? this.limit - count : 0
+  }
+
+  place(view: readonly number[], at: number, nowUs: number, cost: number): number {
+    if (this.limit === 0 || cost > this.limit) return -1
+    const ahead = windowAhead(this.limit, view[at] as number, cost)
+    if (ahead === 0) return 0
+    // Where the next window of a calendar ends is not known to the script.
+    if (this.params.calendar !== undefined) return -1
+    return (view[at + 1] as number) - nowUs + (ahead - 1) * this.longestUs
+  }
+
+  wrote(state: FixedWindowState): boolean {
+    return state.periodUs === 0 || (state.limit === this.limit && state.periodUs === this.longestUs)
   }
 
   postpone(view: number[], at: number, nowUs: number, _cost: number, waitUs: number): void {
+    if ((view[at] as number) > this.limit) view[at] = this.limit
     view[at + 1] = nowUs + waitUs
   }
 
-  charge(view: number[], at: number, cost: number): void {
-    view[at] = (view[at] as number) + cost
+  take(state: State | undefined, nowUs: number, view: number[], at: number, cost: number): FixedWindowState {
+    // A cost does not straddle two windows.
+    const count = view[at] as number
+    const ahead = cost <= this.limit ? windowAhead(this.limit, count, cost) : 0
+    const from = ahead * this.limit
+    view[at] = (count > from ? count : from) + cost
+    return this.close(view, at, nowUs, state)
   }
 
   close(view: readonly number[], at: number, _nowUs: number, former?: State): FixedWindowState {
     const count = view[at] as number
     const endUs = view[at + 1] as number
-    if (former?.code !== FIXED_WINDOW) return { code: FIXED_WINDOW, count, endUs }
+    const booked = count > this.limit && this.params.calendar === undefined
+    const limit = booked ? this.limit : 0
+    const periodUs = booked ? this.longestUs : 0
+    if (former?.code !== FIXED_WINDOW) return { code: FIXED_WINDOW, count, endUs, limit, periodUs }
     const state = former as FixedWindowState
     state.count = count
     state.endUs = endUs
+    state.limit = limit
+    state.periodUs = periodUs
     return state
+  }
+
+  /** The end of the window that the charge is in. */
+  receiptUs(view: readonly number[], at: number): number {
+    const count = view[at] as number
+    const endUs = view[at + 1] as number
+    if (count <= this.limit || this.params.calendar !== undefined) return endUs
+    return endUs + (ceilDiv(count, this.limit) - 1) * this.longestUs
   }
 
   tell(view: readonly number[], at: number, nowUs: number, cost: number, status: LimitNumbers): void {
     const count = view[at] as number
-    const leftMs = ((view[at + 1] as number) - nowUs) / 1000
+    const leftUs = (view[at + 1] as number) - nowUs
     status.limit = this.limit
     status.capacity = this.limit
     status.periodMs = this.periodUs / 1000
-    status.remaining = count < this.limit ? this.limit - count : 0
+    status.remaining = this.room(view, at)
     if (this.limit === 0 || cost > this.limit) status.retryAfterMs = Number.POSITIVE_INFINITY
-    else if (cost > 0 && count > this.limit - cost) status.retryAfterMs = leftMs
+    else if (cost > 0 && count > this.limit - cost) {
+      status.retryAfterMs = (leftUs + this.windows(windowAhead(this.limit, count, cost))) / 1000
+    }
     if (count === 0) return
-    status.nextMs = leftMs
-    status.resetAfterMs = leftMs
+    // What is booked ahead fills whole windows; a view that stands for a wait has one.
+    const full = this.limit === 0 ? 0 : Math.floor(count / this.limit)
+    status.nextMs = (leftUs + this.windows(full)) / 1000
+    status.resetAfterMs = (leftUs + this.windows(this.limit === 0 ? 0 : ceilDiv(count, this.limit))) / 1000
+  }
+
+  /** How long the windows behind the open one take until `ahead` of them have begun, in µs. */
+  private windows(ahead: number): number {
+    return ahead > 1 ? (ahead - 1) * this.longestUs : 0
+  }
+
+  private windowEnd(nowUs: number): number {
+    const { align, calendar, periodUs } = this.params
+    if (calendar !== undefined) return calendar.windowAt(nowUs).toUs
+    return align === 'first-hit' ? nowUs + periodUs : nowUs - (nowUs % periodUs) + periodUs
   }
 
   /**
@@ -106,50 +179,88 @@ class FixedWindow implements Limit<FixedWindowState> {
    */
   share(instances: number): Limit {
     if (this.limit === 0 || instances === 1) return this
-    const { periodUs, firstHit } = this
     if (this.limit >= instances) {
-      return new FixedWindow({ limit: Math.floor(this.limit / instances), periodUs, firstHit })
+      return new FixedWindow({ ...this.params, limit: Math.floor(this.limit / instances) })
     }
-    return new FixedWindow({ limit: 1, periodUs: sharePeriodUs(periodUs, this.limit, instances), firstHit: true })
+    const periodUs = sharePeriodUs(this.longestUs, this.limit, instances)
+    return new FixedWindow({ limit: 1, periodUs, align: 'first-hit' })
   }
 }
 
+const NONE: Span = { count: 0, endUs: 0 }
 const SIZE = 17
+/** With places in line. */
+const LONG_SIZE = 33
 
-/** Stored: the code, then count and end (µs), as big-endian doubles: 17 bytes. */
+/**
+ * Stored: the code, then count and end (µs), as big-endian doubles: 17 bytes; and limit and period (µs) of windows that
+ * are booked ahead, where some are.
+ */
 export const fixedWindowCodec: Codec<FixedWindowState> = {
   code: FIXED_WINDOW,
 
-  encode(state) {
-    const raw = Buffer.allocUnsafe(SIZE)
+  encode({ count, endUs, limit, periodUs }) {
+    const raw = Buffer.allocUnsafe(periodUs > 0 ? LONG_SIZE : SIZE)
     raw.writeUInt8(FIXED_WINDOW, 0)
-    raw.writeDoubleBE(state.count, 1)
-    raw.writeDoubleBE(state.endUs, 9)
+    raw.writeDoubleBE(count, 1)
+    raw.writeDoubleBE(endUs, 9)
+    if (periodUs > 0) {
+      raw.writeDoubleBE(limit, SIZE)
+      raw.writeDoubleBE(periodUs, SIZE + 8)
+    }
     return raw
   },
 
   decode(raw) {
-    if (raw.length !== SIZE || raw[0] !== FIXED_WINDOW) return undefined
+    if ((raw.length !== SIZE && raw.length !== LONG_SIZE) || raw[0] !== FIXED_WINDOW) return undefined
     const count = raw.readDoubleBE(1)
     const endUs = raw.readDoubleBE(9)
-    return count >= 0 && Number.isSafeInteger(count) && endUs >= 0 && Number.isSafeInteger(endUs)
-      ? { code: FIXED_WINDOW, count, endUs }
-      : undefined
+    const booked = raw.length === LONG_SIZE
+    const limit = booked ? raw.readDoubleBE(SIZE) : 0
+    const periodUs = booked ? raw.readDoubleBE(SIZE + 8) : 0
+    const exact = [count, endUs, limit, periodUs].every((x) => x >= 0 && Number.isSafeInteger(x))
+    const sound = !booked || (limit >= 1 && periodUs >= 1 && ceilDiv(count, limit) * periodUs <= MAX_EXACT - endUs)
+    return exact && sound ? { code: FIXED_WINDOW, count, endUs, limit, periodUs } : undefined
   },
 
   roomAfterUs(state, nowUs, units) {
-    return state.count > units && nowUs < state.endUs ? state.endUs - nowUs : 0
+    const { count, endUs } = roll(state, nowUs)
+    if (count <= units) return 0
+    if (state.periodUs === 0 || count <= state.limit) return endUs - nowUs
+    // As many windows as it takes until no more than that is left.
+    return endUs - nowUs + (ceilDiv(count - units, state.limit) - 1) * state.periodUs
   },
 
   ahead(state, nowUs, spanUs) {
-    return state.endUs > nowUs + spanUs
+    return roll(state, nowUs).endUs > nowUs + spanUs
   },
 
   used(state, nowUs) {
-    return nowUs >= state.endUs ? 0 : state.count
+    return roll(state, nowUs).count
   },
 
   lifetimeUs(state, nowUs) {
-    return nowUs >= state.endUs ? 0 : state.endUs - nowUs
+    const { count, endUs } = roll(state, nowUs)
+    if (endUs === 0) return 0
+    if (state.periodUs === 0 || count <= state.limit) return endUs - nowUs
+    return endUs - nowUs + (ceilDiv(count, state.limit) - 1) * state.periodUs
+  },
+
+  give(state, nowUs, units, receiptUs) {
+    const { count, endUs } = roll(state, nowUs)
+    if (endUs === 0) return 0
+    state.count = count
+    state.endUs = endUs
+    // 1. without a receipt, down to nothing
+    let from = 0
+    if (receiptUs > 0) {
+      const ahead = state.periodUs > 0 && count > state.limit ? ceilDiv(count, state.limit) - 1 : 0
+      // 2. only what is in the last window that anything is in: what is behind it keeps its place
+      if (receiptUs !== endUs + ahead * state.periodUs) return 0
+      from = ahead * state.limit
+    }
+    const back = units < count - from ? units : count - from
+    state.count = count - back
+    return back
   },
 }

@@ -18,7 +18,19 @@ export interface FixedWindowOptions {
 export interface FixedWindowParams {
   readonly limit: number
   readonly periodUs: number
-  readonly firstHit: boolean
+  readonly align: 'clock' | 'first-hit' | 'calendar'
+  /** Where the windows of a calendar lie. */
+  readonly calendar?: Calendar
+}
+
+/** Windows that follow a calendar. */
+export interface Calendar {
+  /** The window that is open at an instant. */
+  windowAt(nowUs: number): { readonly fromUs: number; readonly toUs: number }
+  /** How long the longest window is. */
+  readonly longestUs: number
+  /** Two numbers that differ between calendars whose windows differ. */
+  readonly identity: readonly [number, number]
 }
 
 export function fixedWindowParams(options: FixedWindowOptions): FixedWindowParams {
@@ -30,6 +42,6 @@ export function fixedWindowParams(options: FixedWindowOptions): FixedWindowParam
   return {
     limit: unitsOf(options.limit, 'limit', 0),
     periodUs: periodOf(options.period, 'period'),
-    firstHit: align === 'first-hit',
+    align,
   }
 }

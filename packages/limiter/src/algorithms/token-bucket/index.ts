@@ -1,10 +1,11 @@
 import type { Codec, Limit, LimitNumbers, State } from '../../limit.ts'
+import { TOKEN_BUCKET } from '../codes.ts'
 import { ceilDiv, gcd, MAX_EXACT } from '../exact.ts'
 import { sharePeriodUs } from '../params.ts'
 import { reduce, type TokenBucketOptions, type TokenBucketParams, tokenBucketParams } from './params.ts'
-import { drain, drainedAfter, regrain, TOKEN_BUCKET, type TokenBucketState, unitsUsed } from './step.ts'
+import { aheadLeft, type BucketState, drain, drainedAfter, regrain, unitsUsed } from './step.ts'
 
-export type { TokenBucketOptions } from './params.ts'
+export type { TokenBucketOptions, TokenBucketParams } from './params.ts'
 
 /**
  * A bucket of `burst` units that fills at `limit` a `period`.
@@ -17,22 +18,25 @@ export function tokenBucket(options: TokenBucketOptions): Limit {
   return new TokenBucket(tokenBucketParams(options))
 }
 
-/** View: the level, in parts, under this limit's own grain. */
-class TokenBucket implements Limit<TokenBucketState> {
-  readonly algorithm = 'token-bucket'
-  readonly code = TOKEN_BUCKET
+/** View: the level, in parts, under this limit's own grain; above `full` where places in line are booked. */
+export class TokenBucket implements Limit<BucketState> {
+  readonly algorithm: string
+  readonly code: number
   readonly limit: number
   readonly capacity: number
   readonly periodUs: number
   readonly wire: readonly number[]
   readonly spanUs: number
   readonly viewSize = 1
-  private readonly rate: number
-  private readonly grain: number
+  readonly startsEmpty: boolean
+  protected readonly rate: number
+  protected readonly grain: number
   /** The level of an exhausted bucket. */
-  private readonly full: number
+  protected readonly full: number
 
-  constructor(params: TokenBucketParams) {
+  constructor(params: TokenBucketParams, algorithm = 'token-bucket', code = TOKEN_BUCKET) {
+    this.algorithm = algorithm
+    this.code = code
     this.limit = params.limit
     this.capacity = params.burst
     this.periodUs = params.periodUs
@@ -40,19 +44,25 @@ class TokenBucket implements Limit<TokenBucketState> {
     this.grain = params.grain
     this.full = params.burst * params.grain
     this.spanUs = ceilDiv(this.full, params.rate)
-    this.wire = [TOKEN_BUCKET, params.rate, params.grain, params.burst]
+    this.startsEmpty = params.startsEmpty === true
+    this.wire = [this.code, params.rate, params.grain, params.burst]
   }
 
-  open(state: TokenBucketState | undefined, nowUs: number, view: number[], at: number): boolean {
+  open(state: BucketState | undefined, nowUs: number, view: number[], at: number): boolean {
     // 1. no state: unused
     if (state === undefined) {
       view[at] = 0
       return false
     }
-    // 2. what has drained, then this limit's grain
-    view[at] = regrain(drain(state, nowUs), state.grain, this.grain, this.full)
+    // 2. what has drained, then this limit's grain; only what was booked goes beyond exhausted
+    const booked = state.ahead > 0 && state.atUs <= nowUs
+    const most = booked ? this.full + regrain(state.ahead, state.grain, this.grain, MAX_EXACT - this.full) : this.full
+    const level = drain(state, nowUs)
+    view[at] = regrain(level, state.grain, this.grain, most)
     // 3. an instant in the future is a repair, and so is a slower rate, which would outlive its rule
-    return state.atUs > nowUs || state.rate * this.grain < this.rate * state.grain
+    if (state.atUs > nowUs || state.rate * this.grain < this.rate * state.grain) return true
+    // 4. and so is what would last a hundred times as long as an exhausted bucket of today
+    return view[at] === most && most === this.full && ceilDiv(level, state.rate) > 100 * this.spanUs
   }
 
   adopt(units: number, _nowUs: number, view: number[], at: number): void {
@@ -63,8 +73,20 @@ class TokenBucket implements Limit<TokenBucketState> {
     return this.capacity > 0 && cost <= this.capacity && (view[at] as number) <= (this.capacity - cost) * this.grain
   }
 
-  wrote(state: TokenBucketState): boolean {
-    return state.rate === this.rate && state.grain === this.grain && state.level <= this.full
+  room(view: readonly number[], at: number): number {
+    const used = ceilDiv(view[at] as number, this.grain)
+    return used < this.capacity ? this.capacity - used : 0
+  }
+
+  place(view: readonly number[], at: number, _nowUs: number, cost: number): number {
+    const level = view[at] as number
+    if (this.capacity === 0 || cost > this.capacity || level > MAX_EXACT - cost * this.grain) return -1
+    const over = level - (this.capacity - cost) * this.grain
+    return over > 0 ? ceilDiv(over, this.rate) : 0
+  }
+
+  wrote(state: BucketState): boolean {
+    return state.rate === this.rate && state.grain === this.grain && state.level <= this.full + state.ahead
   }
 
   postpone(view: number[], at: number, _nowUs: number, cost: number, waitUs: number): void {
@@ -72,20 +94,33 @@ class TokenBucket implements Limit<TokenBucketState> {
     view[at] = level < MAX_EXACT ? level : MAX_EXACT
   }
 
-  charge(view: number[], at: number, cost: number): void {
-    view[at] = (view[at] as number) + cost * this.grain
+  take(state: State | undefined, nowUs: number, view: number[], at: number, cost: number): BucketState {
+    const level = (view[at] as number) + cost * this.grain
+    view[at] = level < MAX_EXACT ? level : MAX_EXACT
+    return this.close(view, at, nowUs, state)
   }
 
-  close(view: readonly number[], at: number, nowUs: number, former?: State): TokenBucketState {
+  close(view: readonly number[], at: number, nowUs: number, former?: State): BucketState {
     const level = view[at] as number
-    if (former?.code !== TOKEN_BUCKET)
-      return { code: TOKEN_BUCKET, level, atUs: nowUs, rate: this.rate, grain: this.grain }
-    const state = former as TokenBucketState
+    const ahead = level > this.full ? level - this.full : 0
+    if (former?.code !== this.code)
+      return { code: this.code, level, atUs: nowUs, rate: this.rate, grain: this.grain, ahead }
+    const state = former as BucketState
     state.level = level
     state.atUs = nowUs
     state.rate = this.rate
     state.grain = this.grain
+    state.ahead = ahead
     return state
+  }
+
+  exhausted(atUs: number): BucketState {
+    return { code: this.code, level: this.full, atUs, rate: this.rate, grain: this.grain, ahead: 0 }
+  }
+
+  /** The instant at which the charge has drained: what is charged later lies on top of it. */
+  receiptUs(view: readonly number[], at: number, nowUs: number): number {
+    return nowUs + Math.floor((view[at] as number) / this.rate)
   }
 
   tell(view: readonly number[], at: number, _nowUs: number, cost: number, status: LimitNumbers): void {
@@ -116,56 +151,89 @@ class TokenBucket implements Limit<TokenBucketState> {
     const grain = this.grain * (instances / divisor)
     if (grain <= MAX_GRAIN && burst <= Math.floor(MAX_EXACT / grain)) {
       const rate = this.rate / divisor
-      return new TokenBucket({ limit: this.limit, periodUs: this.periodUs * instances, burst, rate, grain })
+      return this.like({ limit: this.limit, periodUs: this.periodUs * instances, burst, rate, grain })
     }
     // Where the exact share leaves the exact range, the next slower rate takes its place.
     const periodUs = sharePeriodUs(this.periodUs, this.limit, instances)
-    return new TokenBucket(reduce(1, periodUs, Math.min(burst, Math.floor(MAX_EXACT / periodUs))))
+    return this.like(reduce(1, periodUs, Math.min(burst, Math.floor(MAX_EXACT / periodUs))))
+  }
+
+  protected like(params: TokenBucketParams): Limit {
+    return new TokenBucket({ ...params, startsEmpty: this.startsEmpty })
   }
 }
 
 /** Above this, {@link mulDivCeil} would leave the exact range. */
 const MAX_GRAIN = 2 ** 51
 const SIZE = 33
+/** With places in line. */
+const LONG_SIZE = 41
 
-/** Stored: the code, then level, instant (µs), rate and grain, as big-endian doubles: 33 bytes. */
-export const tokenBucketCodec: Codec<TokenBucketState> = {
-  code: TOKEN_BUCKET,
+/**
+ * Stored: the code, then level, instant (µs), rate and grain, as big-endian doubles: 33 bytes; and what is booked
+ * beyond a full bucket, where something is.
+ */
+export function bucketCodec(code: number): Codec<BucketState> {
+  return {
+    code,
 
-  encode(state) {
-    const raw = Buffer.allocUnsafe(SIZE)
-    raw.writeUInt8(TOKEN_BUCKET, 0)
-    raw.writeDoubleBE(state.level, 1)
-    raw.writeDoubleBE(state.atUs, 9)
-    raw.writeDoubleBE(state.rate, 17)
-    raw.writeDoubleBE(state.grain, 25)
-    return raw
-  },
+    encode({ level, atUs, rate, grain, ahead }) {
+      const raw = Buffer.allocUnsafe(ahead > 0 ? LONG_SIZE : SIZE)
+      raw.writeUInt8(code, 0)
+      raw.writeDoubleBE(level, 1)
+      raw.writeDoubleBE(atUs, 9)
+      raw.writeDoubleBE(rate, 17)
+      raw.writeDoubleBE(grain, 25)
+      if (ahead > 0) raw.writeDoubleBE(ahead, SIZE)
+      return raw
+    },
 
-  decode(raw) {
-    if (raw.length !== SIZE || raw[0] !== TOKEN_BUCKET) return undefined
-    const [level, atUs, rate, grain] = [1, 9, 17, 25].map((at) => raw.readDoubleBE(at)) as [
-      number,
-      number,
-      number,
-      number,
-    ]
-    const exact = [level, atUs, rate, grain].every((x) => x >= 0 && Number.isSafeInteger(x))
-    return exact && rate >= 1 && grain >= 1 && grain <= MAX_GRAIN
-      ? { code: TOKEN_BUCKET, level, atUs, rate, grain }
-      : undefined
-  },
+    decode(raw) {
+      if ((raw.length !== SIZE && raw.length !== LONG_SIZE) || raw[0] !== code) return undefined
+      const [level, atUs, rate, grain] = [1, 9, 17, 25].map((at) => raw.readDoubleBE(at)) as [
+        number,
+        number,
+        number,
+        number,
+      ]
+      const ahead = raw.length === LONG_SIZE ? raw.readDoubleBE(SIZE) : 0
+      const exact = [level, atUs, rate, grain, ahead].every((x) => x >= 0 && Number.isSafeInteger(x))
+      return exact && rate >= 1 && grain >= 1 && grain <= MAX_GRAIN && ahead <= level
+        ? { code, level, atUs, rate, grain, ahead }
+        : undefined
+    },
 
-  roomAfterUs(state, nowUs, units) {
-    const over = drain(state, nowUs) - units * state.grain
-    return over > 0 ? ceilDiv(over, state.rate) : 0
-  },
+    roomAfterUs(state, nowUs, units) {
+      const over = drain(state, nowUs) - units * state.grain
+      return over > 0 ? ceilDiv(over, state.rate) : 0
+    },
 
-  ahead(state, nowUs, spanUs) {
-    return state.atUs > nowUs || drainedAfter(state, nowUs) > spanUs
-  },
+    ahead(state, nowUs, spanUs) {
+      return state.atUs > nowUs || drainedAfter(state, nowUs) > spanUs
+    },
 
-  used: unitsUsed,
+    used: unitsUsed,
 
-  lifetimeUs: drainedAfter,
+    lifetimeUs: drainedAfter,
+
+    give(state, nowUs, units, receiptUs) {
+      // 1. what is left now
+      const level = drain(state, nowUs)
+      const ahead = aheadLeft(state, level)
+      // 2. of the charge, what has not drained; of a place in line, only the last
+      let back = units * state.grain
+      if (receiptUs > 0) {
+        const left = receiptUs > nowUs ? (receiptUs - nowUs) * state.rate : 0
+        if (left < back) back = left
+        if (ahead > 0 && nowUs + Math.floor(level / state.rate) !== receiptUs) back = 0
+      }
+      if (back > level) back = level
+      state.level = level - back
+      if (nowUs > state.atUs) state.atUs = nowUs
+      state.ahead = ahead > back ? ahead - back : 0
+      return Math.floor(back / state.grain)
+    },
+  }
 }
+
+export const tokenBucketCodec = bucketCodec(TOKEN_BUCKET)

@@ -8,21 +8,20 @@ import { ceilDiv, mulDivCeil } from '../exact.ts'
  * burst × grain parts. (A leaky bucket as a meter, ITU-T I.371; exact because all is integer.)
  */
 
-/** The code of the algorithm in stored states and in the script. */
-export const TOKEN_BUCKET = 1
-
-export interface TokenBucketState {
-  readonly code: typeof TOKEN_BUCKET
+export interface BucketState {
+  readonly code: number
   /** Parts in use at `atUs`. */
   level: number
   atUs: number
   /** The rate that the state was written under. */
   rate: number
   grain: number
+  /** Parts that are booked beyond a full bucket at `atUs`. */
+  ahead: number
 }
 
 /** Parts still in use at `nowUs`, under the state's own rate. */
-export function drain(state: TokenBucketState, nowUs: number): number {
+export function drain(state: BucketState, nowUs: number): number {
   // 1. an instant in the future gives nothing back
   const elapsed = nowUs > state.atUs ? nowUs - state.atUs : 0
   // 2. the product may be rounded only where it is beyond any level
@@ -45,11 +44,17 @@ export function regrain(level: number, from: number, to: number, most: number): 
 }
 
 /** Units in use, rounded up. */
-export function unitsUsed(state: TokenBucketState, nowUs: number): number {
+export function unitsUsed(state: BucketState, nowUs: number): number {
   return ceilDiv(drain(state, nowUs), state.grain)
 }
 
 /** How long from `nowUs` until nothing is in use, in µs. */
-export function drainedAfter(state: TokenBucketState, nowUs: number): number {
+export function drainedAfter(state: BucketState, nowUs: number): number {
   return ceilDiv(drain(state, nowUs), state.rate)
+}
+
+/** Parts that are still booked beyond a full bucket, when `level` is left of the state's. */
+export function aheadLeft(state: BucketState, level: number): number {
+  const left = state.ahead - (state.level - level)
+  return left > 0 ? left : 0
 }

@@ -1,9 +1,8 @@
 -- Token bucket: the Lua half of token-bucket/step.ts and token-bucket/index.ts.
--- Limit:  { code = 1, rate (parts a µs), grain (parts a unit), burst (units) }
--- State:  { code = 1, level (parts), at (µs since 1970), rate, grain }; stored as 'B' and four big-endian doubles
+-- Limit:  { code, rate (parts a µs), grain (parts a unit), burst (units) }
+-- State:  { code, level (parts), at (µs since 1970), rate, grain, ahead (parts booked beyond a full bucket) };
+--         stored as 'B' and four big-endian doubles, and a fifth where something is booked
 -- View:   1 integer: the level in parts, under the limit's own grain
-
-local TOKEN_BUCKET = 1
 
 local function drain(state, now)
   -- 1. an instant in the future gives nothing back
@@ -26,82 +25,149 @@ local function regrain(level, from, to, most)
   return regrained < most and regrained or most
 end
 
-algorithms[TOKEN_BUCKET] = {
-  view_size = 1,
-  params = 3,
+-- Parts that are still booked beyond a full bucket, when `level` is left of the state's.
+local function ahead_left(state, level)
+  local left = state[6] - (state[2] - level)
+  return left > 0 and left or 0
+end
 
-  open = function(limit, state, now, view, at)
-    -- 1. no state: unused
-    if not state then
-      view[at] = 0
-      return false
-    end
-    -- 2. what has drained, then this limit's grain
-    view[at] = regrain(drain(state, now), state[5], limit[3], limit[4] * limit[3])
-    -- 3. an instant in the future is a repair, and so is a slower rate, which would outlive its rule
-    return state[3] > now or state[4] * limit[3] < limit[2] * state[5]
-  end,
+-- What a token bucket and a leaky bucket share: all but how long an admitted caller waits.
+local function bucket(code)
+  local own
+  own = {
+    view_size = 1,
+    params = 3,
 
-  adopt = function(limit, units, now, view, at)
-    view[at] = units >= limit[4] and limit[4] * limit[3] or units * limit[3]
-  end,
+    open = function(limit, state, now, view, at)
+      -- 1. no state: unused
+      if not state then
+        view[at] = 0
+        return false
+      end
+      -- 2. what has drained, then this limit's grain; only what was booked goes beyond exhausted
+      local full = limit[4] * limit[3]
+      local most = full
+      if state[6] > 0 and state[3] <= now then
+        most = full + regrain(state[6], state[5], limit[3], MAX_EXACT - full)
+      end
+      local level = drain(state, now)
+      view[at] = regrain(level, state[5], limit[3], most)
+      -- 3. an instant in the future is a repair, and so is a slower rate, which would outlive its rule
+      if state[3] > now or state[4] * limit[3] < limit[2] * state[5] then return true end
+      -- 4. and so is what would last a hundred times as long as an exhausted bucket of today
+      return view[at] == most and most == full and ceil_div(level, state[4]) > 100 * ceil_div(full, limit[2])
+    end,
 
-  admits = function(limit, view, at, cost)
-    return limit[4] > 0 and cost <= limit[4] and view[at] <= (limit[4] - cost) * limit[3]
-  end,
+    adopt = function(limit, units, now, view, at)
+      view[at] = units >= limit[4] and limit[4] * limit[3] or units * limit[3]
+    end,
 
-  capacity = function(limit)
-    return limit[4]
-  end,
+    admits = function(limit, view, at, cost)
+      return limit[4] > 0 and cost <= limit[4] and view[at] <= (limit[4] - cost) * limit[3]
+    end,
 
-  wrote = function(limit, state)
-    return state[4] == limit[2] and state[5] == limit[3] and state[2] <= limit[4] * limit[3]
-  end,
+    room = function(limit, view, at)
+      local used = ceil_div(view[at], limit[3])
+      return used < limit[4] and limit[4] - used or 0
+    end,
 
-  postpone = function(limit, view, at, now, cost, wait)
-    local level = (limit[4] - cost) * limit[3] + wait * limit[2]
-    view[at] = level < MAX_EXACT and level or MAX_EXACT
-  end,
+    place = function(limit, view, at, now, cost)
+      if limit[4] == 0 or cost > limit[4] or view[at] > MAX_EXACT - cost * limit[3] then return -1 end
+      local over = view[at] - (limit[4] - cost) * limit[3]
+      return over > 0 and ceil_div(over, limit[2]) or 0
+    end,
 
-  charge = function(limit, view, at, cost)
-    view[at] = view[at] + cost * limit[3]
-  end,
+    capacity = function(limit)
+      return limit[4]
+    end,
 
-  close = function(limit, view, at, now)
-    return { TOKEN_BUCKET, view[at], now, limit[2], limit[3] }
-  end,
+    wrote = function(limit, state)
+      return state[4] == limit[2] and state[5] == limit[3] and state[2] <= limit[4] * limit[3] + state[6]
+    end,
 
-  lifetime = function(state, now)
-    return ceil_div(drain(state, now), state[4])
-  end,
+    postpone = function(limit, view, at, now, cost, wait)
+      local level = (limit[4] - cost) * limit[3] + wait * limit[2]
+      view[at] = level < MAX_EXACT and level or MAX_EXACT
+    end,
 
-  encode = function(state)
-    return struct.pack('>Bdddd', TOKEN_BUCKET, state[2], state[3], state[4], state[5])
-  end,
+    take = function(limit, state, now, view, at, cost)
+      local level = view[at] + cost * limit[3]
+      view[at] = level < MAX_EXACT and level or MAX_EXACT
+      return own.close(limit, view, at, now)
+    end,
 
-  decode = function(raw)
-    if #raw ~= 33 then return nil end
-    local _, level, at, rate, grain = struct.unpack('>Bdddd', raw)
-    if exact(level) and exact(at) and exact(rate) and exact(grain) and rate >= 1 and grain >= 1 and grain <= 2251799813685248 then
-      return { TOKEN_BUCKET, level, at, rate, grain }
-    end
-    return nil
-  end,
+    close = function(limit, view, at, now)
+      local full = limit[4] * limit[3]
+      local ahead = view[at] > full and view[at] - full or 0
+      return { code, view[at], now, limit[2], limit[3], ahead }
+    end,
 
-  room_after = function(state, now, units)
-    local over = drain(state, now) - units * state[5]
-    return over > 0 and ceil_div(over, state[4]) or 0
-  end,
+    exhausted = function(limit, at)
+      return { code, limit[4] * limit[3], at, limit[2], limit[3], 0 }
+    end,
 
-  span = function(limit)
-    return ceil_div(limit[4] * limit[3], limit[2])
-  end,
+    lifetime = function(state, now)
+      return ceil_div(drain(state, now), state[4])
+    end,
 
-  ahead = function(state, now, span)
-    return state[3] > now or ceil_div(drain(state, now), state[4]) > span
-  end,
+    encode = function(state)
+      if state[6] > 0 then return struct.pack('>Bddddd', code, state[2], state[3], state[4], state[5], state[6]) end
+      return struct.pack('>Bdddd', code, state[2], state[3], state[4], state[5])
+    end,
 
-  used = function(state, now)
-    return ceil_div(drain(state, now), state[5])
-  end,
-}
+    decode = function(raw)
+      if #raw ~= 33 and #raw ~= 41 then return nil end
+      local _, level, at, rate, grain = struct.unpack('>Bdddd', raw)
+      local ahead = #raw == 41 and struct.unpack('>d', raw, 34) or 0
+      if exact(level) and exact(at) and exact(rate) and exact(grain) and exact(ahead) and rate >= 1 and grain >= 1 and grain <= 2251799813685248 and ahead <= level then
+        return { code, level, at, rate, grain, ahead }
+      end
+      return nil
+    end,
+
+    room_after = function(state, now, units)
+      local over = drain(state, now) - units * state[5]
+      return over > 0 and ceil_div(over, state[4]) or 0
+    end,
+
+    span = function(limit)
+      return ceil_div(limit[4] * limit[3], limit[2])
+    end,
+
+    ahead = function(state, now, span)
+      return state[3] > now or ceil_div(drain(state, now), state[4]) > span
+    end,
+
+    used = function(state, now)
+      return ceil_div(drain(state, now), state[5])
+    end,
+
+    -- the instant at which the charge has drained: what is charged later lies on top of it
+    receipt = function(limit, view, at, now)
+      return now + math.floor(view[at] / limit[2])
+    end,
+
+    give = function(state, now, units, receipt)
+      -- 1. what is left now
+      local level = drain(state, now)
+      local ahead = ahead_left(state, level)
+      -- 2. of the charge, what has not drained; of a place in line, only the last
+      local back = units * state[5]
+      if receipt > 0 then
+        local left = receipt > now and (receipt - now) * state[4] or 0
+        if left < back then back = left end
+        if ahead > 0 and now + math.floor(level / state[4]) ~= receipt then back = 0 end
+      end
+      if back > level then back = level end
+      state[2] = level - back
+      if now > state[3] then state[3] = now end
+      state[6] = ahead > back and ahead - back or 0
+      return math.floor(back / state[5])
+    end,
+  }
+  return own
+end
+
+builders[TOKEN_BUCKET] = function()
+  return bucket(TOKEN_BUCKET)
+end

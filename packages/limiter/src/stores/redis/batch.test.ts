@@ -29,14 +29,14 @@ describe('a batch', () => {
     batch.add(ticket([part('ann', bucket, 2), part('eve')]))
     batch.add(ticket([part('eve', window)], { peek: true }))
     expect(batch.keys).toEqual(['ann', 'bob', 'eve'].map((key) => `rate_limit:rule:limit:${key}`))
-    expect(JSON.parse(batch.encode(1_700_000_000_000_000))).toEqual([
+    expect(JSON.parse(batch.encode(1_700_000_000_000_000, 1_600_000_000_000_000))).toEqual([
       1_700_000_000_000_000,
       2,
-      ...[1, 3, 1_000_000, 3],
-      ...[2, 7, 60_000_000, 1],
-      ...[2 * 4, 4096 + 1, 2 * 4096 + 2],
-      ...[2 * 4 + 2, 4096 + 1, 2, 4096 + 3, 1],
-      ...[1 * 4 + 1, 2 * 4096 + 3],
+      ...[1, 0, 3, 1_000_000, 3],
+      ...[2, 0, 7, 60_000_000, 1, 0, 0],
+      ...[2 * 32, 4096 + 1, 2 * 4096 + 2],
+      ...[2 * 32 + 2, 4096 + 1, 2, 4096 + 3, 1],
+      ...[1 * 32 + 1, 2 * 4096 + 3],
     ])
   })
 
@@ -52,7 +52,11 @@ describe('a batch', () => {
     for (const one of tickets) batch.add(one)
     const reply = [0, 99, 0, 1, 333_333, 5, 1234, 0, 1_000_000]
     expect(batch.answer(reply)).toBe(true)
-    expect(tickets.map(({ answers }) => answers)).toEqual([[[true, 99, reply, 4]], [[false, 99, reply, 8]]])
+    const told = { nowUs: 99, view: reply, result: 0, blockedPart: -1, blockedUs: 0 }
+    expect(tickets.map(({ answers }) => answers)).toEqual([
+      [[{ ...told, allowed: true, at: 4, end: 7 }]],
+      [[{ ...told, allowed: false, at: 8, end: 9 }]],
+    ])
   })
 
   it('hands out nothing of a reply that is not of its form', () => {

@@ -50,7 +50,7 @@ async function givenTtl(limit: Limit, cost = 1): Promise<number> {
   const part = { name: 'limit', limit, space: 'now:', value: `${limit.wire}`, cost, onStoreFailure: 'local' as const }
   const nothing = () => undefined
   batch.add({ check: { parts: [part], peek: false }, deadlineMs: 0, settled: false, answer: nothing, fail: nothing })
-  const input = batch.encode(Number.MAX_SAFE_INTEGER)
+  const input = batch.encode(Number.MAX_SAFE_INTEGER, 0)
   const [, ttls] = (await redis.eval(withTtls(DECIDE_LUA), 1, ...batch.keys, input)) as [unknown, [number]]
   return ttls[0]
 }

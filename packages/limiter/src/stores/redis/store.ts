@@ -1,12 +1,12 @@
 import { DECIDE_LUA, DECIDE_SHA1 } from '../../script/decide.generated.ts'
 import {
   type Check,
-  type Part,
   type RemoteStore,
   type RoundTripReport,
   StoreFault,
   type StoreReport,
   type Ticket,
+  type Verdict,
 } from '../../store.ts'
 import { Batch } from './batch.ts'
 import { Connection, type ConnectionEvents, type Link, type OpenLink } from './connection.ts'
@@ -70,28 +70,22 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
     if (this.state === 'ready') this.flushing ??= setImmediate(() => this.flush())
   }
 
-  async reset(parts: readonly Part[], deadlineMs: number): Promise<void> {
-    if (parts.length === 0) return
-    const keys = parts.map(({ space, value }) => this.prefix + space + value)
-    await this.within(deadlineMs, () => this.connection.send(['DEL', ...keys]))
-  }
-
-  async ping(check: Check, deadlineMs: number): Promise<void> {
+  async run(check: Check, deadlineMs: number): Promise<Verdict> {
     let settled = false
     const judged = () =>
-      new Promise<void>((resolve, reject) => {
+      new Promise<Verdict>((resolve, reject) => {
         this.submit({
           check,
           deadlineMs,
           get settled() {
             return settled
           },
-          answer: () => resolve(),
+          answer: resolve,
           fail: reject,
         })
       })
     try {
-      await this.within(deadlineMs, judged)
+      return await this.within(deadlineMs, judged)
     } catch (error) {
       this.doubt(error as StoreFault)
       throw error
@@ -182,7 +176,7 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
     }
     if (batch.deadlineMs < this.unansweredMs) this.unansweredMs = batch.deadlineMs
     const { sha1, extraArgs } = this.script
-    const input = batch.encode(this.clock.at(batch.deadlineMs))
+    const input = batch.encode(this.clock.at(batch.deadlineMs), this.clock.at(performance.now()))
     const args = ['EVALSHA', sha1, `${batch.keys.length}`, ...batch.keys, input, ...extraArgs()]
     const sentMs = performance.now()
     this.connection.send(args).then(
@@ -199,6 +193,11 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
       this.clock.see(nowUs, sentMs)
       if (status === 1) {
         this.resend(batch, new StoreFault('stale', 'the check reached the store after its deadline', true))
+        return
+      }
+      if (status === 2) {
+        // Its clock is known better now.
+        this.resend(batch, new StoreFault('stale', 'the check met a calendar window that was not open', true))
         return
       }
       if (batch.answer(numbers)) {

@@ -1,0 +1,43 @@
+-- Lists of entries in one string: each entry is `width` bytes of big-endian doubles. The Lua half of list.ts.
+-- The first number of the entries never falls; the second is an id or a total.
+
+local function list_number(list, at)
+  return (struct.unpack('>d', list, at))
+end
+
+-- How many entries have a first number of at most `most`.
+local function list_until(list, width, most)
+  local low, high = 0, #list / width
+  while low < high do
+    local middle = math.floor((low + high) / 2)
+    if list_number(list, middle * width + 1) <= most then low = middle + 1 else high = middle end
+  end
+  return low
+end
+
+-- The place (from 0) of the entry whose second number is the id; nil: none.
+local function list_find(list, width, id)
+  local wanted = struct.pack('>d', id)
+  local from = 1
+  while true do
+    local found = string.find(list, wanted, from, true)
+    if not found then return nil end
+    if (found - 9) % width == 0 then return (found - 9) / width end
+    from = found + 1
+  end
+end
+
+-- The list with the entry behind those whose first number is not greater.
+local function list_insert(list, width, entry)
+  local first = list_number(entry, 1)
+  local count = #list / width
+  -- nearly always the last
+  if count == 0 or list_number(list, (count - 1) * width + 1) <= first then return list .. entry end
+  local place = list_until(list, width, first)
+  return string.sub(list, 1, place * width) .. entry .. string.sub(list, place * width + 1)
+end
+
+-- The list without `count` entries from place `from` (from 0).
+local function list_remove(list, width, from, count)
+  return string.sub(list, 1, from * width) .. string.sub(list, (from + count) * width + 1)
+end

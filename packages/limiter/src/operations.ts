@@ -1,0 +1,251 @@
+import { createHash, randomUUID } from 'node:crypto'
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Decision } from './decision.ts'
+import { resultOf } from './derive.ts'
+import { HeadgateError, InvalidArgumentError, show } from './errors.ts'
+import { costOf } from './part.ts'
+import { readReceipt } from './receipt.ts'
+import { newId } from './split.ts'
+import type { Check, Follower, Operation, OperationName, Part } from './store.ts'
+
+/** What `takeUpTo` gives. */
+export interface Grant {
+  /** Units taken from every limit, 0 to what was asked. */
+  readonly granted: number
+  readonly decision: Decision
+}
+
+export interface CheckOptions {
+  /** Aborting rejects with the signal's reason; what was already written stays charged. */
+  signal?: AbortSignal | undefined
+}
+
+export interface AcquireOptions extends CheckOptions {
+  /** The longest wait, in ms; default 30 s. A place that comes later is refused at once. */
+  timeoutMs?: number | undefined
+}
+
+export interface ReserveOptions extends CheckOptions {
+  /** How long the units are held, in ms; default a minute. What is then not committed comes back. */
+  holdMs?: number | undefined
+  /** Names the reservation: the same id again changes nothing. Default: a random one. */
+  id?: string | undefined
+}
+
+export interface RefundOptions {
+  /** Of the decision that charged. Without one the units are a credit, which no law accounts for. */
+  receipt?: string | undefined
+  /** The same id again gives nothing back, for as long as it can matter. */
+  id?: string | undefined
+}
+
+export interface BlockOptions {
+  /** How long, in ms; default for ever, which is ten years. */
+  durationMs?: number | undefined
+}
+
+/** Units that are held under an id. Each call may be repeated: it changes nothing more. */
+export interface Reservation {
+  readonly id: string
+  /** Charges what was really used (integer ≥ 0; default what was held), and gives the rest back. */
+  commit(actual?: number): Promise<Committed>
+  /** Holds the units for so long from now, in ms. @returns false where nothing is held any more */
+  extend(holdMs: number): Promise<boolean>
+  /** Gives back what has not drained. */
+  cancel(): Promise<Committed>
+}
+
+export interface Committed {
+  /** Nothing was held any more: everything was charged anew. */
+  readonly late: boolean
+  /** Part of the cost was beyond one full budget of debt, and is charged to nobody. */
+  readonly unpaid: boolean
+}
+
+/** A decision, and the reservation where it was admitted. */
+export type Reserved = Decision & { reservation?: Reservation }
+
+/** What is known to be valid: enforced parts, and what is judged beside them. */
+export interface Judged {
+  readonly parts: readonly Part[]
+  readonly followers?: readonly Follower[]
+}
+
+/** The engine, as operations need it. */
+interface Ways {
+  run(check: Check, options?: CheckOptions): Promise<Decision>
+  operate(check: Check, where?: 'store' | 'local'): Promise<number[]>
+}
+
+const DEFAULT_WAIT_MS = 30_000
+const DEFAULT_HOLD_MS = 60_000
+/** Ten years: what for ever means. */
+const LONGEST_MS = 3660 * 86_400_000
+/** How many may wait for what cannot be booked, and how long they wait between two tries, in ms. */
+const MAX_WAITING = 10_000
+const FIRST_TRY_MS = 5
+const LAST_TRY_MS = 100
+
+/** Everything that can be done with limits but check and peek; one for each engine. */
+export class Operations {
+  private readonly ways: Ways
+  private readonly closing = new AbortController()
+  private waiting = 0
+
+  constructor(ways: Ways) {
+    this.ways = ways
+  }
+
+  async takeUpTo(parts: readonly Part[], most: number, options?: CheckOptions): Promise<Grant> {
+    if (costOf(most) === 0) throw new InvalidArgumentError('most', '0 is not an integer from 1')
+    const check = { parts: parts.map((part) => ({ ...part, cost: 1 })), peek: false, operation: op('take-up-to', most) }
+    const decision = await this.ways.run(check, options)
+    return { granted: decision.allowed ? (resultOf(decision) ?? most) : 0, decision }
+  }
+
+  async acquire(judged: Judged, options: AcquireOptions = {}): Promise<Decision> {
+    const { timeoutMs = DEFAULT_WAIT_MS } = options
+    const longestMs = spanOf(timeoutMs, 'timeoutMs', 0)
+    const begun = performance.now()
+    if (!judged.parts.every(({ limit }) => limit.place !== undefined))
+      return this.acquireByTurns(judged, longestMs, options)
+    const decision = await this.ways.run({ ...judged, peek: false, operation: op('book', longestMs * 1000) }, options)
+    if (decision.allowed) {
+      const startUs = resultOf(decision) ?? 0
+      const waitMs = Math.max(startUs / 1000 - decision.at, decision.delayMs)
+      if (waitMs > 0) await this.waitFor(waitMs, judged, decision, options.signal)
+      decision.delayMs = 0
+    }
+    decision.waitedMs = performance.now() - begun
+    return decision
+  }
+
+  async reserve(judged: Judged, options: ReserveOptions = {}): Promise<Reserved> {
+    const { holdMs = DEFAULT_HOLD_MS, id = randomUUID() } = options
+    const operation = op('reserve', idOf(id), Math.ceil(spanOf(holdMs, 'holdMs', 1) * 1000))
+    refuseSlots(judged.parts)
+    const decision: Reserved = await this.ways.run({ ...judged, peek: false, operation }, options)
+    if (decision.allowed) decision.reservation = this.reservation(judged.parts, id, decision)
+    return decision
+  }
+
+  reservation(parts: readonly Part[], id: string, decision?: Decision): Reservation {
+    const number = idOf(id)
+    const where = decision?.source === 'local' ? 'local' : 'store'
+    const operate = async (name: OperationName, args: number[], cost?: number): Promise<number[]> => {
+      // Nothing was charged where only a policy let it pass.
+      if (decision?.source === 'policy') return parts.map(() => (name === 'extend' ? 1 : 0))
+      const charged = parts.map((part) => (cost === undefined || part.cost === 0 ? part : { ...part, cost }))
+      return this.ways.operate({ parts: charged, peek: false, operation: op(name, ...args) }, where)
+    }
+    const commit = async (actual?: number): Promise<Committed> => {
+      const results = await operate('commit', [number], actual === undefined ? undefined : costOf(actual))
+      return { late: results.includes(1), unpaid: results.includes(3) }
+    }
+    return {
+      id,
+      commit,
+      cancel: () => commit(0),
+      extend: async (holdMs) => {
+        const holdUs = Math.ceil(spanOf(holdMs, 'holdMs', 1) * 1000)
+        return (await operate('extend', [number, holdUs])).every((extended) => extended === 1)
+      },
+    }
+  }
+
+  async refund(parts: readonly Part[], { receipt, id }: RefundOptions = {}): Promise<number[]> {
+    const charges = receipt === undefined ? undefined : readReceipt(receipt, parts.length)
+    const back = parts.map((part, i) => {
+      const charge = charges?.[i]
+      if (charge === undefined) return part
+      return { ...part, cost: Math.min(part.cost, charge.cost), id: charge.instantUs }
+    })
+    return this.ways.operate({ parts: back, peek: false, operation: op('refund', id === undefined ? 0 : idOf(id)) })
+  }
+
+  async reset(parts: readonly Part[]): Promise<void> {
+    await this.ways.operate({ parts, peek: false, operation: op('reset') })
+  }
+
+  async block(parts: readonly Part[], { durationMs = LONGEST_MS }: BlockOptions = {}): Promise<void> {
+    const ms = durationMs === Number.POSITIVE_INFINITY ? LONGEST_MS : spanOf(durationMs, 'durationMs', 1)
+    await this.ways.operate({ parts, peek: false, operation: op('block', Math.ceil(ms * 1000)) })
+  }
+
+  async unblock(parts: readonly Part[]): Promise<boolean> {
+    return (await this.ways.operate({ parts, peek: false, operation: op('unblock') })).includes(1)
+  }
+
+  /** Whoever still waits is told. */
+  close(): void {
+    this.closing.abort(new HeadgateError('HEADGATE_CLOSED', 'the limiter was closed while this caller waited'))
+  }
+
+  /** Waits for a place that was booked; who does not wait for it gives it back. */
+  private async waitFor(ms: number, { parts }: Judged, { receipt }: Decision, signal?: AbortSignal): Promise<void> {
+    try {
+      await this.pause(ms, signal)
+    } catch (error) {
+      if (receipt !== undefined) await this.refund(parts, { receipt }).catch(() => undefined)
+      throw error
+    }
+  }
+
+  /** For limits without a line: asks again until the store admits. */
+  private async acquireByTurns(judged: Judged, longestMs: number, options: AcquireOptions): Promise<Decision> {
+    const begun = performance.now()
+    if (this.waiting >= MAX_WAITING) throw new HeadgateError('HEADGATE_BUSY', `${MAX_WAITING} callers wait already`)
+    this.waiting += 1
+    try {
+      for (let tryMs = FIRST_TRY_MS; ; tryMs = Math.min(LAST_TRY_MS, tryMs * 2)) {
+        const decision = await this.ways.run({ ...judged, peek: false }, options)
+        const leftMs = begun + longestMs - performance.now()
+        decision.waitedMs = performance.now() - begun
+        // Slots come back earlier than they lapse.
+        const slots = judged.parts.some(({ limit }) => limit.holdsSlots)
+        const earliestMs = slots ? Math.min(tryMs, decision.retryAfterMs) : decision.retryAfterMs
+        if (decision.allowed || decision.reason !== 'limit' || earliestMs > leftMs) return decision
+        await this.pause(slots ? earliestMs : Math.max(1, earliestMs), options.signal)
+      }
+    } finally {
+      this.waiting -= 1
+    }
+  }
+
+  private async pause(ms: number, signal?: AbortSignal): Promise<void> {
+    const ends = signal === undefined ? this.closing.signal : AbortSignal.any([this.closing.signal, signal])
+    try {
+      await sleep(ms, undefined, { signal: ends })
+    } catch {
+      throw ends.reason
+    }
+  }
+}
+
+function op(name: OperationName, ...args: number[]): Operation {
+  return { name, args }
+}
+
+/** A caller's id as a number from 1 to 2^53 − 1. */
+function idOf(id: unknown): number {
+  if (typeof id !== 'string' || id === '') throw new InvalidArgumentError('id', `${show(id)} is not a text`)
+  const hash = createHash('sha256').update(id).digest()
+  return Number(hash.readBigUInt64BE() >> 11n) || newId()
+}
+
+function spanOf(ms: unknown, argument: string, least: number): number {
+  if (typeof ms === 'number' && ms >= least && ms <= LONGEST_MS) return ms
+  throw new InvalidArgumentError(
+    argument,
+    `${show(ms)} is not a number of ms from ${least} to ${LONGEST_MS} (ten years)`,
+  )
+}
+
+function refuseSlots(parts: readonly Part[]): void {
+  const slots = parts.find(({ limit }) => limit.holdsSlots)
+  if (slots === undefined) return
+  throw new InvalidArgumentError(
+    'limits',
+    `slots of ${show(slots.name)} are held already; check() and release() are for them`,
+  )
+}

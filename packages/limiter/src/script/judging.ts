@@ -1,0 +1,114 @@
+import { SINCE } from '../algorithms/codes.ts'
+import type { SinceState } from '../algorithms/since.ts'
+import type { Limit, State } from '../limit.ts'
+import type { Check, Part, Verdict } from '../store.ts'
+import { hasLapsed, type Mark, settle, unusedAtUs } from './marks.ts'
+
+/** A place where a state is kept. */
+export interface Slot {
+  state: State | undefined
+  mark: Mark | undefined
+  /** The instant at which the slot means nothing any more. */
+  unusedAtUs: number
+  /** Of the limit that is counted here. */
+  readonly capacity: number
+}
+
+/** Where states are kept between checks. */
+export interface Slots {
+  find(space: string, value: string): Slot | undefined
+  add(part: Part, state: State | undefined, mark: Mark | undefined, unusedAtUs: number): void
+}
+
+/** The space of the instants since which limits exist; no rule can have its name. */
+export const SINCE_SPACE = '~:since:'
+const SINCE_PART = { name: 'since', space: SINCE_SPACE, cost: 0, onStoreFailure: 'local' } as const
+
+/** A check that is being judged. */
+export interface Judging {
+  check: Check
+  slots: Slots
+  nowUs: number
+  view: number[]
+  parts: readonly Part[]
+  readonly found: (Slot | undefined)[]
+  /** Where each part's view begins. */
+  readonly at: number[]
+  readonly cost: number[]
+  readonly fits: boolean[]
+  result: number
+}
+
+/** The one that is being judged: judging never waits, so one serves all. */
+export const judging: Judging = {
+  check: { parts: [], peek: true },
+  slots: { find: () => undefined, add: () => undefined },
+  nowUs: 0,
+  view: [],
+  parts: [],
+  found: [],
+  at: [],
+  cost: [],
+  fits: [],
+  result: 0,
+}
+
+/** A verdict that is filled in. */
+export interface Filled extends Verdict {
+  allowed: boolean
+  nowUs: number
+  result: number
+  blockedPart: number
+  blockedUs: number
+  followers: Verdict[] | undefined
+}
+
+/** The place with its lapsed holds settled; who only asks gets a copy. */
+export function settled(slot: Slot | undefined): Slot | undefined {
+  if (slot === undefined || !hasLapsed(slot.mark, judging.nowUs)) return slot
+  const own = judging.check.peek
+    ? { ...slot, state: structuredClone(slot.state), mark: structuredClone(slot.mark) }
+    : slot
+  settle(own.state, own.mark as Mark, judging.nowUs)
+  if (own === slot) kept(slot)
+  return own
+}
+
+/** A counter that nothing is known of, of a limit whose counters begin exhausted. */
+export function unborn(limit: Limit, space: string): State {
+  const { slots, nowUs, check } = judging
+  const slot = slots.find(SINCE_SPACE, sinceValue(space))
+  let since = slot?.state as SinceState | undefined
+  if (since?.code !== SINCE || since.sinceUs > nowUs) {
+    since = { code: SINCE, sinceUs: nowUs }
+    if (!check.peek) keep(slot, { ...SINCE_PART, limit, value: sinceValue(space) }, since)
+  }
+  return (limit.exhausted as (atUs: number) => State).call(limit, since.sinceUs)
+}
+
+/** What is written in a key for a limit's space. */
+export function sinceValue(space: string): string {
+  return space.slice(0, -1)
+}
+
+/** A verdict to fill in. */
+export function blank(view: number[]): Filled {
+  return { allowed: false, nowUs: 0, view, at: 0, result: 0, blockedPart: -1, blockedUs: 0, followers: undefined }
+}
+
+/** Keeps a state in its place. */
+export function keep(slot: Slot | undefined, part: Part, state: State): Slot {
+  if (slot === undefined) {
+    judging.slots.add(part, state, undefined, unusedAtUs(state, undefined, judging.nowUs))
+    return judging.slots.find(part.space, part.value) as Slot
+  }
+  slot.state = state
+  kept(slot)
+  return slot
+}
+
+/** Whatever a place holds has changed; a block that is over leaves with it. */
+export function kept(slot: Slot): void {
+  if (slot.mark !== undefined && slot.mark.blockedUs <= judging.nowUs) slot.mark.blockedUs = 0
+  slot.unusedAtUs = unusedAtUs(slot.state, slot.mark, judging.nowUs)
+}

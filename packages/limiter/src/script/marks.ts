@@ -1,0 +1,131 @@
+import { MARKED } from '../algorithms/codes.ts'
+import { codecOf, decodeState, encodeState } from '../algorithms/index.ts'
+import type { State } from '../limit.ts'
+
+/**
+ * What stands before a state under the same key: until when the key is blocked, and units that are
+ * held. `marks.lua` is its twin.
+ */
+export interface Mark {
+  /** The instant at which the block ends; 0: none. */
+  blockedUs: number
+  /** In the order in which they lapse. */
+  readonly holds: Hold[]
+}
+
+/** Units that were taken under an id. */
+export interface Hold {
+  readonly lapseUs: number
+  readonly id: number
+  /** 0: settled, and kept to know a repetition. */
+  readonly units: number
+  readonly receiptUs: number
+}
+
+/** The most holds under one key. */
+export const MAX_HOLDS = 4096
+/** How many that have lapsed are settled in one call. */
+const MAX_SETTLED = 64
+
+export function newMark(): Mark {
+  return { blockedUs: 0, holds: [] }
+}
+
+/** Puts a hold behind those that do not lapse later. */
+export function hold(mark: Mark, entry: Hold): void {
+  const { holds } = mark
+  let place = holds.length
+  while (place > 0 && (holds[place - 1] as Hold).lapseUs > entry.lapseUs) place -= 1
+  holds.splice(place, 0, entry)
+}
+
+export function findHold(mark: Mark | undefined, id: number): number {
+  return mark === undefined ? -1 : mark.holds.findIndex((each) => each.id === id)
+}
+
+/** Whether holds have lapsed that are not settled. */
+export function hasLapsed(mark: Mark | undefined, nowUs: number): mark is Mark {
+  return mark !== undefined && mark.holds.length > 0 && (mark.holds[0] as Hold).lapseUs <= nowUs
+}
+
+/** Holds that have lapsed give back what has not drained. */
+export function settle(state: State | undefined, mark: Mark, nowUs: number): void {
+  let lapsed = 0
+  for (const { lapseUs, units, receiptUs } of mark.holds) {
+    if (lapseUs > nowUs || lapsed === MAX_SETTLED) break
+    if (state !== undefined && units > 0) codecOf(state).give(state, nowUs, units, receiptUs)
+    lapsed += 1
+  }
+  if (lapsed > 0) mark.holds.splice(0, lapsed)
+}
+
+/** Whether there is nothing in it that means anything. */
+export function isEmpty(mark: Mark | undefined, nowUs: number): boolean {
+  return mark === undefined || (mark.blockedUs <= nowUs && mark.holds.length === 0)
+}
+
+/** The instant at which state and mark mean nothing any more. */
+export function unusedAtUs(state: State | undefined, mark: Mark | undefined, nowUs: number): number {
+  let at = state === undefined ? nowUs : nowUs + codecOf(state).lifetimeUs(state, nowUs)
+  if (mark === undefined) return at
+  if (mark.blockedUs > at) at = mark.blockedUs
+  const lapseUs = mark.holds.at(-1)?.lapseUs ?? 0
+  return lapseUs > at ? lapseUs : at
+}
+
+/** How much of its budget a counter has used, from 0; from 1: exhausted, blocked, or held. */
+export function usedShare({ state, mark }: Stored, capacity: number, nowUs: number): number {
+  if (!isEmpty(mark, nowUs)) return 1
+  return state === undefined ? 0 : codecOf(state).used(state, nowUs) / capacity
+}
+
+/** What Redis stores under a key. */
+export interface Stored {
+  readonly state: State | undefined
+  readonly mark: Mark | undefined
+}
+
+const HEAD = 17
+const HOLD = 32
+
+/** Reads what is stored under a key; undefined: garbage. */
+export function decodeStored(raw: Buffer): Stored | undefined {
+  if (raw[0] !== MARKED) {
+    const state = decodeState(raw)
+    return state === undefined ? undefined : { state, mark: undefined }
+  }
+  if (raw.length < HEAD) return undefined
+  const blockedUs = raw.readDoubleBE(1)
+  const count = raw.readDoubleBE(9)
+  const sound = [blockedUs, count].every((x) => x >= 0 && Number.isSafeInteger(x)) && count <= MAX_HOLDS
+  if (!sound || raw.length < HEAD + count * HOLD) return undefined
+  const holds = Array.from({ length: count }, (_, i): Hold => {
+    const [lapseUs, id, units, receiptUs] = [0, 8, 16, 24].map((at) => raw.readDoubleBE(HEAD + i * HOLD + at)) as [
+      number,
+      number,
+      number,
+      number,
+    ]
+    return { lapseUs, id, units, receiptUs }
+  })
+  const rest = raw.subarray(HEAD + count * HOLD)
+  const state = rest.length === 0 ? undefined : decodeState(rest)
+  if (rest.length > 0 && state === undefined) return undefined
+  return { state, mark: { blockedUs, holds } }
+}
+
+/** What is stored for a state and what stands before it. */
+export function encodeStored({ state, mark }: Stored): Buffer {
+  const raw = state === undefined ? Buffer.alloc(0) : encodeState(state)
+  if (mark === undefined) return raw
+  const head = Buffer.alloc(HEAD + mark.holds.length * HOLD)
+  head.writeUInt8(MARKED, 0)
+  head.writeDoubleBE(mark.blockedUs, 1)
+  head.writeDoubleBE(mark.holds.length, 9)
+  mark.holds.forEach(({ lapseUs, id, units, receiptUs }, i) => {
+    for (const [place, number] of [lapseUs, id, units, receiptUs].entries()) {
+      head.writeDoubleBE(number, HEAD + i * HOLD + place * 8)
+    }
+  })
+  return Buffer.concat([head, raw])
+}

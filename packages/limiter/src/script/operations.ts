@@ -1,0 +1,213 @@
+import { CONCURRENCY } from '../algorithms/codes.ts'
+import { type ConcurrencyState, release, renew } from '../algorithms/concurrency/index.ts'
+import { codecOf } from '../algorithms/index.ts'
+import type { Operation, OperationName, Part } from '../store.ts'
+import { type Filled, type Judging, keep, kept, type Slot, settled, unborn } from './judging.ts'
+import { findHold, hold, MAX_HOLDS, type Mark, newMark } from './marks.ts'
+
+/** How long a refund's id is known, in µs, beyond its receipt. */
+const KNOWN_US = 60_000_000
+
+/** By name: the operation's code in the script (`operations.lua`), and how many arguments it has. */
+export const OPERATIONS: Record<OperationName, { readonly code: number; readonly onKeys: boolean }> = {
+  'take-up-to': { code: 1, onKeys: false },
+  book: { code: 2, onKeys: false },
+  reserve: { code: 3, onKeys: false },
+  refund: { code: 4, onKeys: true },
+  commit: { code: 5, onKeys: true },
+  extend: { code: 6, onKeys: true },
+  release: { code: 7, onKeys: true },
+  renew: { code: 8, onKeys: true },
+  reset: { code: 9, onKeys: true },
+  block: { code: 10, onKeys: true },
+  unblock: { code: 11, onKeys: true },
+}
+
+type Args = Operation['args']
+
+interface JudgedOperation {
+  /** @returns whether to charge; `verdict.allowed` is set */
+  judge(judging: Judging, args: Args, verdict: Filled): boolean
+  charged?(judging: Judging, p: number, slot: Slot, args: Args): void
+}
+
+/** Operations that are judged like a check. The script's `operations.lua` is the twin: same names, same steps. */
+export const JUDGED: { readonly [name: string]: JudgedOperation } = {
+  'take-up-to': {
+    judge(judging, [n = 0], verdict) {
+      let granted = verdict.blockedUs > 0 ? 0 : n
+      judging.parts.forEach(({ limit }, p) => {
+        granted = Math.min(granted, limit.room(judging.view, judging.at[p] as number))
+      })
+      for (let p = 0; p < judging.parts.length; p++) judging.cost[p] = granted
+      judging.result = granted
+      verdict.allowed = granted > 0
+      return granted > 0
+    },
+  },
+
+  book: {
+    judge(judging, [longestUs = 0], verdict) {
+      verdict.allowed = false
+      if (verdict.blockedUs > 0) return false
+      let waitUs = 0
+      for (let p = 0; p < judging.parts.length; p++) {
+        const { limit, cost } = judging.parts[p] as Part
+        let placeUs = judging.fits[p] ? 0 : -1
+        if (limit.place) placeUs = limit.place(judging.view, judging.at[p] as number, judging.nowUs, cost)
+        if (placeUs < 0) return false
+        if (placeUs > waitUs) waitUs = placeUs
+      }
+      if (waitUs > longestUs) return false
+      judging.result = judging.nowUs + waitUs
+      verdict.allowed = true
+      return true
+    },
+  },
+
+  reserve: {
+    judge(judging, [id = 0], verdict) {
+      let full = false
+      for (let p = 0; p < judging.parts.length; p++) {
+        const mark = judging.found[p]?.mark
+        if (findHold(mark, id) >= 0) {
+          judging.result = 1
+          verdict.allowed = true
+          return false
+        }
+        if (mark !== undefined && mark.holds.length >= MAX_HOLDS) full = true
+      }
+      if (full) {
+        judging.result = 2
+        verdict.allowed = false
+      }
+      return verdict.allowed
+    },
+
+    charged(judging, p, slot, [id = 0, holdUs = 0]) {
+      const { limit } = judging.parts[p] as Part
+      const receiptUs = limit.receiptUs(judging.view, judging.at[p] as number, judging.nowUs)
+      hold(markOf(slot), { lapseUs: judging.nowUs + holdUs, id, units: judging.cost[p] as number, receiptUs })
+    },
+  },
+}
+
+/** Operations on keys: each part gives one integer. */
+export const ON_KEYS: {
+  readonly [name: string]: (judging: Judging, part: Part, args: Args) => number
+} = {
+  refund(judging, part, [id = 0]) {
+    const { slot, nowUs } = open(judging, part)
+    if (id > 0 && findHold(slot?.mark, id) >= 0) return 0
+    if (id > 0 && (slot?.mark?.holds.length ?? 0) >= MAX_HOLDS) return 0
+    if (slot?.state === undefined) return 0
+    const receiptUs = part.id ?? 0
+    const back = codecOf(slot.state).give(slot.state, nowUs, part.cost, receiptUs)
+    if (id > 0) hold(markOf(slot), { lapseUs: Math.max(receiptUs, nowUs) + KNOWN_US, id, units: 0, receiptUs: 0 })
+    kept(slot)
+    return back
+  },
+
+  commit(judging, part, [id = 0]) {
+    const { slot, nowUs } = open(judging, part)
+    const { limit, cost, space } = part
+    // 1. what is held, if anything
+    const place = findHold(slot?.mark, id)
+    let held = 0
+    if (slot?.mark !== undefined && place >= 0) {
+      const found = slot.mark.holds[place] as Mark['holds'][number]
+      if (found.units === 0) return 2
+      held = found.units
+      slot.mark.holds.splice(place, 1)
+      hold(slot.mark, { lapseUs: found.lapseUs, id, units: 0, receiptUs: 0 })
+      // 2. less than held: the rest comes back
+      if (cost < held && slot.state !== undefined) {
+        codecOf(slot.state).give(slot.state, nowUs, held - cost, found.receiptUs)
+      }
+      kept(slot)
+    }
+    // 3. more than held: a debt, of one full budget at most
+    const more = cost - held
+    if (more > 0) {
+      const state = slot?.state ?? (limit.startsEmpty === true ? unborn(limit, space) : undefined)
+      const used = state === undefined ? 0 : codecOf(state).used(state, nowUs)
+      const most = 2 * limit.capacity - used
+      const view: number[] = []
+      if (state !== undefined && state.code !== limit.code) limit.adopt(used, nowUs, view, 0)
+      else limit.open(state, nowUs, view, 0, more)
+      const taken = Math.min(more, most)
+      if (taken > 0) keep(slot, part, limit.take(state, nowUs, view, 0, taken, id))
+      if (taken < more) return 3
+    }
+    return place >= 0 ? 0 : 1
+  },
+
+  extend(judging, part, [id = 0, holdUs = 0]) {
+    const { slot, nowUs } = open(judging, part)
+    const place = findHold(slot?.mark, id)
+    if (slot?.mark === undefined || place < 0) return 0
+    const found = slot.mark.holds[place] as Mark['holds'][number]
+    if (found.units === 0) return 0
+    slot.mark.holds.splice(place, 1)
+    hold(slot.mark, { ...found, lapseUs: nowUs + holdUs })
+    kept(slot)
+    return 1
+  },
+
+  release(judging, part) {
+    const { slot, nowUs } = open(judging, part)
+    if (slot?.state?.code !== CONCURRENCY) return 0
+    if (!release(slot.state as ConcurrencyState, nowUs, part.id ?? 0)) return 0
+    kept(slot)
+    return 1
+  },
+
+  renew(judging, part) {
+    const { slot, nowUs } = open(judging, part)
+    if (slot?.state?.code !== CONCURRENCY || part.limit.code !== CONCURRENCY) return 0
+    if (!renew(part.limit, slot.state as ConcurrencyState, nowUs, part.id ?? 0)) return 0
+    kept(slot)
+    return 1
+  },
+
+  reset(judging, part) {
+    const { slot } = open(judging, part)
+    if (slot === undefined) return 0
+    slot.state = undefined
+    slot.mark?.holds.splice(0)
+    kept(slot)
+    return 0
+  },
+
+  block(judging, part, [durationUs = 0]) {
+    const { slot, nowUs } = open(judging, part)
+    const untilUs = nowUs + durationUs
+    if (slot === undefined) {
+      judging.slots.add(part, undefined, { blockedUs: untilUs, holds: [] }, untilUs)
+      return 0
+    }
+    const mark = markOf(slot)
+    const before = mark.blockedUs > nowUs ? 1 : 0
+    mark.blockedUs = untilUs
+    kept(slot)
+    return before
+  },
+
+  unblock(judging, part) {
+    const { slot, nowUs } = open(judging, part)
+    if (slot?.mark === undefined || slot.mark.blockedUs <= nowUs) return 0
+    slot.mark.blockedUs = 0
+    kept(slot)
+    return 1
+  },
+}
+
+/** The key's place, with what has lapsed settled. */
+function open({ slots, nowUs }: Judging, { space, value }: Part): { slot: Slot | undefined; nowUs: number } {
+  return { slot: settled(slots.find(space, value)), nowUs }
+}
+
+function markOf(slot: Slot): Mark {
+  slot.mark ??= newMark()
+  return slot.mark
+}

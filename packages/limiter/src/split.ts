@@ -1,0 +1,143 @@
+import { randomFillSync } from 'node:crypto'
+import type { Decision } from './decision.ts'
+import { type Decided, deriveDecision, joinDecisions, resultOf } from './derive.ts'
+import { readReceipt } from './receipt.ts'
+import type { Check, Follower, OperationName, Part } from './store.ts'
+import { memoryStore } from './stores/memory.ts'
+
+/** Limits that a check cannot simply be handed to the store with. */
+export function isSpecial({ limit }: Part): boolean {
+  return limit.scope === 'instance' || limit.holdsSlots === true
+}
+
+type Operate = (check: Check, where?: 'store' | 'local') => Promise<number[]>
+
+/**
+ * Checks of limits that each process counts for itself (`scope: instance`), and of limits whose
+ * slots are held. The first are judged here before the others are asked, and given back where these
+ * refuse: never too much is admitted, and what is taken for a moment is this process's own.
+ */
+export class Split {
+  private readonly operateAll: Operate
+  /** Budgets of this process. */
+  private readonly own = memoryStore()
+
+  constructor(operate: Operate) {
+    this.operateAll = operate
+  }
+
+  async decide(check: Check, decideShared: (check: Check) => Promise<Decision>): Promise<Decision> {
+    const parts = check.peek ? check.parts : check.parts.map(withSlot)
+    const decision = await this.decideParts({ ...check, parts }, decideShared)
+    const slots = parts.filter(({ limit }) => limit.holdsSlots === true)
+    if (decision.allowed && !check.peek && slots.length > 0) this.giveSlots(decision, slots)
+    return decision
+  }
+
+  /** An operation on keys; each store has its own. */
+  async operate(check: Check, shared: (check: Check) => Promise<number[]>): Promise<number[]> {
+    if (!check.parts.some(isOwn)) return shared(check)
+    const theirs = check.parts.filter((part) => !isOwn(part))
+    const others = theirs.length === 0 ? [] : await shared({ ...check, parts: theirs })
+    const own = this.operateOwn({ ...check, parts: check.parts.filter(isOwn) })
+    return check.parts.map((part) => (isOwn(part) ? own.shift() : others.shift()) as number)
+  }
+
+  async close(): Promise<void> {
+    await this.own.close()
+  }
+
+  private async decideParts(check: Check, decideShared: (check: Check) => Promise<Decision>): Promise<Decision> {
+    const ownParts = check.parts.filter(isOwn)
+    if (ownParts.length === 0) return decideShared(check)
+    const own = this.judgeOwn({ ...check, parts: ownParts, followers: undefined })
+    const shared = sharedOf(check, own)
+    if (shared.parts.length === 0 && shared.followers === undefined) return own
+    const decision = await decideShared(shared)
+    if (own.allowed && !check.peek) this.giveBack(own, ownParts, decision, check.operation?.name)
+    return joinDecisions(check.parts, own, decision, isOwn)
+  }
+
+  private judgeOwn(check: Check): Decided {
+    return deriveDecision(check, this.own.judge(check), 'store', false)
+  }
+
+  /** What the others did not admit is not kept here. */
+  private giveBack(own: Decided, parts: readonly Part[], decision: Decision, operation?: OperationName): void {
+    const kept = !decision.allowed
+      ? 0
+      : operation === 'take-up-to'
+        ? (resultOf(decision) ?? 0)
+        : Number.MAX_SAFE_INTEGER
+    const charges = readReceipt(own.receipt, parts.length)
+    const back = parts.map((part, i) => {
+      const { cost, instantUs } = charges[i] as (typeof charges)[number]
+      return { ...part, cost: Math.max(0, cost - kept), id: part.limit.holdsSlots ? part.id : instantUs }
+    })
+    if (back.every(({ cost }) => cost === 0)) return
+    this.operateOwn({ parts: back.filter(({ limit }) => !limit.holdsSlots), peek: false, operation: REFUND })
+    this.operateOwn({ parts: back.filter(({ limit }) => limit.holdsSlots), peek: false, operation: RELEASE })
+  }
+
+  private operateOwn(check: Check): number[] {
+    return check.parts.length === 0 ? [] : this.own.judge(check).view.slice(0, check.parts.length)
+  }
+
+  private giveSlots(decision: Decision, slots: readonly Part[]): void {
+    // Slots of a local share are held where they were taken; without a store nothing holds any.
+    const where = decision.source === 'local' ? 'local' : 'store'
+    const operate = async (name: 'release' | 'renew') => {
+      if (decision.source === 'policy') return slots.map(() => 1)
+      return this.operateAll({ parts: slots, peek: false, operation: { name, args: [] } }, where)
+    }
+    let released: Promise<void> | undefined
+    decision.release = () => {
+      released ??= operate('release').then(() => undefined)
+      return released
+    }
+    decision.renew = async () => released === undefined && (await operate('renew')).every((held) => held === 1)
+  }
+}
+
+const REFUND = { name: 'refund', args: [0] } as const
+const RELEASE = { name: 'release', args: [] } as const
+
+function isOwn({ limit }: Part): boolean {
+  return limit.scope === 'instance'
+}
+
+/** The check of the parts that are not judged here; where these refused it only asks. */
+function sharedOf(check: Check, own: Decided): Check {
+  const parts = check.parts.filter((part) => !isOwn(part))
+  const places = check.parts.map((part) => parts.indexOf(part))
+  const followers = check.followers?.map(
+    (follower): Follower => ({
+      ...follower,
+      places: follower.places.map((place) => places[place] as number).filter((place) => place >= 0),
+    }),
+  )
+  const shared: Check = { parts, peek: check.peek || !own.allowed, followers }
+  if (check.operation === undefined || !own.allowed) return shared
+  const granted = resultOf(own) ?? 0
+  return {
+    ...shared,
+    operation: check.operation.name === 'take-up-to' ? { name: 'take-up-to', args: [granted] } : check.operation,
+  }
+}
+
+function withSlot(part: Part): Part {
+  return part.limit.holdsSlots === true ? { ...part, id: newId() } : part
+}
+
+const random = new BigUint64Array(128)
+let unused = 0
+
+/** A random id from 1 to 2^53 − 1. */
+export function newId(): number {
+  if (unused === 0) {
+    randomFillSync(random)
+    unused = random.length
+  }
+  unused -= 1
+  return Number((random[unused] as bigint) >> 11n) || 1
+}
