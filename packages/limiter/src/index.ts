@@ -15,6 +15,7 @@ export { ERROR_CODES, type ErrorCode, HeadgateError, InvalidArgumentError, Store
 export { EncodedKey, encodeParts, encodeValue, hashValue, NAME } from './keys/index.ts'
 export type { Limit, LimitNumbers, State } from './limit.ts'
 export { createLimiter, type Keys, type Limiter, type LimiterCheckOptions, type LimiterOptions } from './limiter.ts'
+export { refuseUnknown } from './options.ts'
 export type { CheckItem } from './part.ts'
 export type { MatchedRule, RuleMatch, RuleRequest, RuleSet } from './rule-set.ts'
 export {
