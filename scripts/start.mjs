@@ -1,45 +1,38 @@
 // `npm start`: runs the gateway with examples/quickstart/headgate.yaml in front of a small demo upstream.
 import { spawn } from 'node:child_process'
-import { createServer } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { startUpstream } from '../examples/quickstart/upstream.mjs'
 import { build } from './build.mjs'
+import { busyPorts } from './ports.mjs'
 import { fail, install, isOnPath, root } from './setup.mjs'
 
 const config = 'examples/quickstart/headgate.yaml'
 const { HEADGATE_STORE: store, HEADGATE_PORT: port = '8080', HEADGATE_ADMIN_PORT: adminPort = '8083' } = process.env
 const gateway = `http://127.0.0.1:${port}`
 const admin = `http://127.0.0.1:${adminPort}`
+// A command to paste must not hold a password.
+const hasPassword = store?.includes('@') ?? false
+const onStore = store && !hasPassword ? `HEADGATE_STORE=${store} ` : ''
 
-/** Before a minute of installing and building, not after it. */
-async function assertFree(name, value) {
-  const server = createServer()
-  const problem = await new Promise((resolve, reject) => {
-    server.on('error', reject)
-    server.listen(Number(value), '127.0.0.1', resolve)
-  }).catch((error) => error)
-  server.close()
-  if (problem)
-    fail(
-      `Port ${value} of 127.0.0.1 cannot be used (${problem.code}). Choose another: ${name}=${Number(value) + 10 || 8090} npm start`,
-    )
-}
+let child
+// The gateway drains, then everything ends with it.
+const stop = () => (child ? child.kill('SIGTERM') : process.exit(1))
+endWithShell()
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, stop)
 
-await assertFree('HEADGATE_PORT', port)
-await assertFree('HEADGATE_ADMIN_PORT', adminPort)
+// Before a minute of installing and building, not after it.
+await assertFree()
 await install()
 await build()
 
 const upstream = await startUpstream(0)
 const upstreamPort = upstream.address().port
-const child = spawn(process.execPath, ['packages/cli/bin/headgate.js', 'up', '-c', config], {
+child = spawn(process.execPath, ['packages/cli/bin/headgate.js', 'up', '-c', config], {
   cwd: root,
   env: { ...process.env, UPSTREAM_PORT: String(upstreamPort) },
   stdio: 'inherit',
 })
 
-// The gateway drains, then everything ends with it.
-for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => child.kill('SIGTERM'))
 child.on('exit', (code) => {
   upstream.close()
   upstream.closeAllConnections()
@@ -48,6 +41,32 @@ child.on('exit', (code) => {
 
 while (child.exitCode === null && !(await isReady())) await sleep(100)
 if (child.exitCode === null) console.log(welcome())
+
+/**
+ * npm hands a SIGTERM to the shell in which it runs a script, and most shells die of it without a word to us.
+ * Only then does the parent of this process change; elsewhere who started it may well go first.
+ */
+function endWithShell() {
+  if (process.env.npm_lifecycle_event !== 'start') return
+  const shell = process.ppid
+  const watch = setInterval(() => {
+    if (process.ppid === shell) return
+    clearInterval(watch)
+    stop()
+  }, 200)
+  watch.unref()
+}
+
+async function assertFree() {
+  const ports = { HEADGATE_PORT: port, HEADGATE_ADMIN_PORT: adminPort }
+  const busy = await busyPorts(ports)
+  if (busy.length === 0) return
+  const said = busy.map(({ value, code }) => `Port ${value} of 127.0.0.1 cannot be used (${code}).`)
+  const others = { ...ports, ...Object.fromEntries(busy.map(({ name, free }) => [name, free])) }
+  const variables = Object.entries(others).map(([name, value]) => `${name}=${value} `)
+  const secret = hasPassword ? ', with your HEADGATE_STORE before it (it is not shown, for it holds a password)' : ''
+  fail(`${said.join('\n')}\nChoose others: ${variables.join('')}${onStore}npm start${secret}`)
+}
 
 async function isReady() {
   return fetch(`${admin}/readyz`).then(
@@ -58,8 +77,6 @@ async function isReady() {
 
 function welcome() {
   const curl = isOnPath('curl') ? 'curl' : 'node examples/quickstart/curl.mjs'
-  // A command to paste must not hold a password.
-  const onStore = store && !store.includes('@') ? `HEADGATE_STORE=${store} ` : ''
   return `
 Gateway   ${gateway}
 Admin     ${admin}/metrics

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
-import { createServer } from 'node:net'
+import { type AddressInfo, createServer, type Server } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterEach, describe, expect, it } from 'vitest'
 import { assertFreshBuild } from '../fresh-build.ts'
@@ -9,12 +9,12 @@ import { ROOT } from './copy.ts'
 import { run } from './run.ts'
 
 const running: ChildProcess[] = []
+const servers: Server[] = []
 
 afterEach(() => {
   // The whole group: npm, the script and the gateway.
-  for (const { pid, exitCode, signalCode } of running.splice(0)) {
-    if (pid && exitCode === null && signalCode === null) process.kill(-pid, 'SIGKILL')
-  }
+  for (const { pid } of running.splice(0)) if (pid && isAnyoneIn(pid)) process.kill(-pid, 'SIGKILL')
+  for (const server of servers.splice(0)) server.close()
 })
 
 interface Started {
@@ -46,6 +46,27 @@ async function start(environment: Record<string, string> = {}): Promise<Started>
     await sleep(50)
   }
   return { child, port, text }
+}
+
+async function takenPort(): Promise<string> {
+  const server = createServer().listen(0, '127.0.0.1')
+  await once(server, 'listening')
+  servers.push(server)
+  return String((server.address() as AddressInfo).port)
+}
+
+/** `A=1 B=2 npm start` → the variables. */
+function variablesOf(command: string): Record<string, string> {
+  return Object.fromEntries([...command.matchAll(/(\w+)=(\S+)/g)].map(([, name = '', value = '']) => [name, value]))
+}
+
+/** Whether a process of the group lives. */
+function isAnyoneIn(group: number): boolean {
+  try {
+    return process.kill(-group, 0)
+  } catch {
+    return false
+  }
 }
 
 const commandsIn = (text: string) => text.split('\n').flatMap((line) => (line.startsWith('  ') ? [line.trim()] : []))
@@ -104,15 +125,46 @@ describe('npm start', () => {
     await expect(fetch(`http://127.0.0.1:${port}/api/hello`)).rejects.toThrow()
   })
 
-  it('says which port is taken and how to choose another', async () => {
-    const taken = createServer().listen(0, '127.0.0.1')
-    await once(taken, 'listening')
-    const address = taken.address()
-    const port = typeof address === 'object' ? String(address?.port) : ''
-    const failed = start({ HEADGATE_PORT: port })
-    await expect(failed).rejects.toThrow(
-      `Port ${port} of 127.0.0.1 cannot be used (EADDRINUSE). Choose another: HEADGATE_PORT=`,
+  it.each([
+    ['npm as a supervisor does', (child: ChildProcess) => child.kill('SIGTERM')],
+    ['all of its group', ({ pid = 0 }: ChildProcess) => process.kill(-pid, 'SIGTERM')],
+  ])('stops everything on a SIGTERM to %s', async (_whom, terminate) => {
+    const { child, port } = await start()
+    terminate(child)
+    await expect
+      .poll(() => fetch(`http://127.0.0.1:${port}/api/hello`).catch(() => 'gone'), { timeout: 5000 })
+      .toBe('gone')
+    await expect.poll(() => isAnyoneIn(child.pid ?? 0), { timeout: 5000 }).toBe(false)
+  })
+
+  it('says all ports that are taken, and one command that works', async () => {
+    const [port, adminPort] = [await takenPort(), await takenPort()]
+    const taken = { HEADGATE_PORT: port, HEADGATE_ADMIN_PORT: adminPort, HEADGATE_STORE: 'redis://127.0.0.1:1' }
+    const text = await start(taken).then(
+      () => '',
+      (error) => String(error),
     )
-    taken.close()
+    for (const each of [port, adminPort])
+      expect(text).toContain(`Port ${each} of 127.0.0.1 cannot be used (EADDRINUSE)`)
+    const [, command] = /^Choose others: (.*)$/m.exec(text) ?? []
+    expect(command).toMatch(
+      /^HEADGATE_PORT=\d+ HEADGATE_ADMIN_PORT=\d+ HEADGATE_STORE=redis:\/\/127\.0\.0\.1:1 npm start$/,
+    )
+    await start(variablesOf(command ?? ''))
+  })
+
+  it('keeps the port that is free, and prints no password', async () => {
+    const [port, adminPort] = [await takenPort(), String(await freePort())]
+    const taken = {
+      HEADGATE_PORT: port,
+      HEADGATE_ADMIN_PORT: adminPort,
+      HEADGATE_STORE: 'redis://me:s3cret@127.0.0.1:1',
+    }
+    const text = await start(taken).then(
+      () => '',
+      (error) => String(error),
+    )
+    expect(text).toContain(`HEADGATE_ADMIN_PORT=${adminPort} npm start, with your HEADGATE_STORE`)
+    expect(text).not.toContain('s3cret')
   })
 })

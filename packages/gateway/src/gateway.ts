@@ -26,7 +26,8 @@ export class Gateway {
       unexpected: (error) => log.error({ err: error }, 'a connection to an upstream broke'),
     })
     this.#routes.apply(settings.routes)
-    const trust = trustSettings(settings)
+    const { trustedProxies, trustedHops, clientAddress } = settings
+    const trust = trustSettings({ trustedProxies, trustedHops, clientAddress })
     this.#front = {
       live: { file, routes: this.#routes },
       engine,

@@ -84,6 +84,11 @@ describe('a gateway that cannot start', () => {
     )
   })
 
+  it('refuses a misspelt option', async () => {
+    const options = { loger: undefined } as object
+    await expect(startGateway(testFile({}), options)).rejects.toThrow('startGateway.loger: no such option')
+  })
+
   it('says that its file has no gateway', async () => {
     const file = parseRules('rules: []', { file: 'only-rules.yaml' })
     await expect(startGateway(file)).rejects.toMatchObject({ code: 'HEADGATE_USAGE', message: /only-rules\.yaml/ })

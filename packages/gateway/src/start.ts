@@ -1,6 +1,6 @@
 import { createRequire } from 'node:module'
 import type { RuleFile } from '@headgate/rules'
-import { createEngine, type Engine, HeadgateError, type Store } from 'headgate'
+import { createEngine, type Engine, HeadgateError, refuseUnknown, type Store } from 'headgate'
 import { type RunningAdmin, startAdmin } from './admin/index.ts'
 import { Gateway } from './gateway.ts'
 import { greetStore } from './greeting.ts'
@@ -41,6 +41,7 @@ const { version } = createRequire(import.meta.url)('../package.json') as { versi
  *   file has no `gateway`
  */
 export async function startGateway(file: RuleFile, options: GatewayOptions = {}): Promise<RunningGateway> {
+  refuseUnknown(options, ['logger'], 'startGateway')
   const { gateway: settings } = file
   if (!settings) {
     throw new HeadgateError('HEADGATE_USAGE', `${file.file} has no gateway: add gateway: with listen: and routes:`)

@@ -29,6 +29,7 @@ export type {
   Reserved,
   ReserveOptions,
 } from './operations.ts'
+export { refuseUnknown } from './options.ts'
 export type { CheckItem } from './part.ts'
 export type { MatchedRule, RuleMatch, RuleRequest, RuleSet } from './rule-set.ts'
 export {

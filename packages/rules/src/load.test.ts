@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest'
-import { loadRules } from './load.ts'
+import { loadRules, parseRules } from './load.ts'
 import { errors, rules } from './test-support/rules.ts'
+import { watchRules } from './watch.ts'
 
 /** The whole example of the reference, less what is not supported yet. */
 const EXAMPLE = `
@@ -103,5 +104,15 @@ describe('a rule file', () => {
 
   it('without rules is an error, since a misspelt key would mean no limits', () => {
     expect(errors('store: memory')[0]).toContain('VALUE rules: is missing')
+  })
+})
+
+describe('a misspelt option', () => {
+  it.each([
+    ['parseRules.env_', () => parseRules('rules: []', { file: 'h.yaml', env_: {} } as never)],
+    ['loadRules.enviroment', () => loadRules('h.yaml', { enviroment: {} } as never)],
+    ['watchRules.pollms', () => watchRules('h.yaml', { pollms: 5 } as never)],
+  ])('%s is refused', async (place, call) => {
+    await expect((async () => call())()).rejects.toThrow(`${place}: no such option; there are `)
   })
 })

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
 import { readFile } from 'node:fs/promises'
+import { refuseUnknown } from 'headgate'
 import type { FileValues } from './compile/context.ts'
 import { compileFile } from './compile/file.ts'
 import { RuleFileError } from './problem.ts'
@@ -34,7 +35,9 @@ const origins = new WeakMap<RuleFile, Origin>()
  * Parses, checks and compiles the text of a rule file.
  * @throws RuleFileError with every problem found, in the order of the file
  */
-export function parseRules(text: string, { file, env = process.env }: ParseOptions): RuleFile {
+export function parseRules(text: string, options: ParseOptions): RuleFile {
+  refuseUnknown(options, ['file', 'env'], 'parseRules')
+  const { file, env = process.env } = options
   const { tree, rulesText, report } = parseSource(text, file, env)
   if (tree === undefined || tree === null) {
     if (!report.failed)
@@ -53,6 +56,7 @@ export function parseRules(text: string, { file, env = process.env }: ParseOptio
  * @throws RuleFileError with every problem found; HEADGATE_RULES_FILE where the file cannot be read
  */
 export async function loadRules(file: string, options: LoadOptions = {}): Promise<RuleFile> {
+  refuseUnknown(options, ['env'], 'loadRules')
   return parseRules(await readText(file), { ...options, file })
 }
 

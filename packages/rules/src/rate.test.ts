@@ -31,10 +31,15 @@ describe('a rate', () => {
     },
   )
 
-  it('beyond 2^53 is out of range', () => {
-    expect(parseRate('9999999999999999/s')).toMatchObject({ code: 'HEADGATE_RULES_RANGE' })
-    expect(parseRate('1/9999999999999999w')).toMatchObject({ code: 'HEADGATE_RULES_RANGE' })
-  })
+  it.each(['9999999999999999/s', `${'9'.repeat(40)}/s`, '1/9999999999999999w', `1/${'9'.repeat(400)}w`])(
+    '%s is too large, and that is what the error says',
+    (text) => {
+      expect(parseRate(text)).toEqual({
+        code: 'HEADGATE_RULES_RANGE',
+        message: '{} is too large; write at most 9007199254740991 units, a period of at most 3660d',
+      })
+    },
+  )
 
   it('is read or refused for any text, and never anything between', () => {
     fc.assert(
@@ -105,6 +110,16 @@ describe('a limit that is no rate', () => {
   it('numbers that leave the exact range are refused with numbers that fit', () => {
     const found = errors(withLimit('1000003/day, burst: 1000000'))
     expect(found[0]).toMatch(/RANGE rules\[0\]\.limits\[0\]\.burst: .*these fit: /)
+  })
+
+  it.each([
+    ['1000003/day, burst: 1000000', 'limit 1000003/day leaves the range'],
+    ['5/4000d, algorithm: fixed-window', 'the period of 5/4000d is longer than ten years (3660d)'],
+    ['5/4000d', 'the period of 5/4000d is longer than ten years (3660d)'],
+  ])('the period of %s is shown as the file has it, not in ms', (limit, message) => {
+    const found = errors(withLimit(limit))
+    expect(found).toEqual([expect.stringContaining(message)])
+    expect(found[0]).not.toMatch(/ms|\d{9}/)
   })
 
   it('numbers of the environment are not shown when they leave the exact range', () => {

@@ -23,9 +23,10 @@ const UNIT_MS: Readonly<Record<string, number>> = {
 }
 const CALENDAR_UNITS = ['month', 'year']
 
-const RATE = /^(0|[1-9]\d{0,15})\/((?:[1-9]\d{0,15})?)([a-zA-Z]+)$/
+const RATE = /^(0|[1-9]\d*)\/((?:[1-9]\d*)?)([a-zA-Z]+)$/
 
 export const RATE_HINT = 'a whole number, a slash and a period, such as 800/s, 10/5m or 1000/day'
+const TOO_LARGE = `{} is too large; write at most ${Number.MAX_SAFE_INTEGER} units, a period of at most 3660d`
 export const UNLIMITED = 'unlimited'
 
 /** Reads a rate `N/[n]unit`; anything else gives an objection, in which `{}` is the text as written. */
@@ -44,7 +45,7 @@ export function parseRate(text: string): Rate | Objection {
   }
   const rate = { units: Number(units), periodMs: (count === '' ? 1 : Number(count)) * unitMs, text }
   if (Number.isSafeInteger(rate.units) && Number.isSafeInteger(rate.periodMs * 1000)) return rate
-  return { code: 'HEADGATE_RULES_RANGE', message: '{} is out of range; write numbers below 2^53' }
+  return { code: 'HEADGATE_RULES_RANGE', message: TOO_LARGE }
 }
 
 function form(message: string): Objection {

@@ -129,6 +129,8 @@ export interface RuleExplanation {
   readonly pattern?: string
   /** Units that the request takes; absent where the rule did not match. */
   readonly cost?: number
+  /** Why a field of the request did not say the cost, where it may. */
+  readonly note?: string
   /** Empty where the rule did not match. */
   readonly limits: readonly LimitExplanation[]
 }

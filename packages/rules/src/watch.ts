@@ -1,7 +1,7 @@
 import { type FSWatcher, watch } from 'node:fs'
 import { realpath } from 'node:fs/promises'
 import { dirname } from 'node:path'
-import { HeadgateError } from 'headgate'
+import { HeadgateError, refuseUnknown } from 'headgate'
 import { digest, digestOf, parseRules, readText } from './load.ts'
 import type { RuleFile } from './rule-file.ts'
 import type { Environment } from './source/expand.ts'
@@ -35,6 +35,7 @@ export interface RuleWatcher {
  * is no news, and a broken one never replaces the rules in use.
  */
 export function watchRules(file: string, options: WatchOptions): RuleWatcher {
+  refuseUnknown(options, ['onLoad', 'onError', 'env', 'current', 'settleMs', 'pollMs'], 'watchRules')
   return new Watcher(file, options)
 }
 

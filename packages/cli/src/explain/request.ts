@@ -73,7 +73,8 @@ function peerOf(ip: string = DEFAULT_PEER): string {
 }
 
 function callerOf(file: RuleFile, peer: string, header: RuleRequest['header']) {
-  const trust = trustSettings(file.gateway)
+  const { trustedProxies, trustedHops, clientAddress: field } = file.gateway ?? {}
+  const trust = trustSettings({ trustedProxies, trustedHops, clientAddress: field })
   const { ip, trusted } = clientAddress(peer === UNIX ? undefined : peer, header, trust)
   const notes: string[] = []
   if (header(trust.field) !== undefined) {

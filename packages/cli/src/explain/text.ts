@@ -43,8 +43,9 @@ function nearest(others: readonly RuleExplanation[]): RuleExplanation[] {
   return [...others].sort((a, b) => isPath(a) - isPath(b)).slice(0, MAX_OTHERS)
 }
 
-function matchedLines({ rule, kind, why, cost, limits }: Judged, output: Output): string[] {
-  const does = kind === 'limits' ? `costs ${cost}` : kind === 'allow' ? 'allows it' : 'denies it'
+function matchedLines({ rule, kind, why, cost, note, limits }: Judged, output: Output): string[] {
+  const costs = note === undefined ? `costs ${cost}` : `costs ${cost} (${note})`
+  const does = kind === 'limits' ? costs : kind === 'allow' ? 'allows it' : 'denies it'
   const head = `${output.style('bold', rule)}  matches ${why}, ${does}`
   const rows = limits.map(({ name, note, status, storeKey }) => [
     `  ${name}`,

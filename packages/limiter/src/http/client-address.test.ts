@@ -194,4 +194,11 @@ describe('trustSettings', () => {
     expect(() => trustSettings(options)).toThrow(InvalidArgumentError)
     expect(() => trustSettings(options)).toThrow(message)
   })
+
+  it('refuses a misspelt option, which would trust nobody without a word', () => {
+    const misspelt = { trustedProxy: ['10.0.0.0/8'] } as TrustOptions
+    expect(() => trustSettings(misspelt)).toThrow(
+      'trustSettings.trustedProxy: no such option; there are trustedProxies, trustedHops, clientAddress',
+    )
+  })
 })

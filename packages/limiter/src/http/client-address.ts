@@ -1,4 +1,5 @@
 import { InvalidArgumentError, show } from '../errors.ts'
+import { refuseUnknown } from '../options.ts'
 import { type Address, formatAddress, parseAddress, parseEndpoint } from './address.ts'
 import { type AddressMatcher, addressMatcher } from './cidr.ts'
 import { commaBefore, forParameter, unquoted } from './forwarded.ts'
@@ -41,6 +42,7 @@ const UNIX_PEER: ClientAddress = { ip: UNIX, trusted: true }
  * @throws InvalidArgumentError naming the setting, of a list the entry (`trustedProxies[2]`)
  */
 export function trustSettings(options: TrustOptions = {}): TrustSettings {
+  refuseUnknown(options, ['trustedProxies', 'trustedHops', 'clientAddress'], 'trustSettings')
   const { trustedProxies = [], trustedHops = 0, clientAddress: name = 'x-forwarded-for' } = options
   const field = String(name).toLowerCase()
   if (!FIELD_NAME.test(field)) {

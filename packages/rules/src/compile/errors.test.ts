@@ -8,6 +8,40 @@ const rule = (rest: string) => `rules: [{ name: a, description: d, limits: [{ by
 const gateway = (rest: string) => `gateway: { ${rest} }\nrules: []`
 
 describe('errors', () => {
+  it.each([
+    ['rules: [{ nam: a, description: d, deny: true }]', 'rules[0].nam'],
+    ['rules: [{ name: a, description: d, limit: [{ by: ip, limit: 5/s }] }]', 'rules[0].limit'],
+    ['rules: [{ name: a, description: d, limits: [{ by: ip, limt: 5/s }] }]', 'rules[0].limits[0].limt'],
+    ['rules: [{ name: a, description: d, limits: [{ bye: ip, limit: 5/s }] }]', 'rules[0].limits[0].bye'],
+    ['dimensions: { u: { heder: x } }\nrules: []', 'dimensions.u.heder'],
+    ['gateway: { routs: [] }\nrules: []', 'gateway.routs'],
+    ['gateway: { routes: [{ paht: /, upstream: "http://h" }] }\nrules: []', 'gateway.routes[0].paht'],
+    ['admin: { listen: ":1", tokn: abc }\nrules: []', 'admin.tokn'],
+    ['store: redis://h\ninstnces: 2\nrules: []', 'instnces'],
+    ['rules: [{ name: a, descripton: d, deny: true }]', 'rules[0].descripton'],
+    ['rule: []', 'rule'],
+  ])('name a misspelt key once, and not also as missing: %s', (text, path) => {
+    let problems: readonly { path: string; message: string }[] = []
+    try {
+      parseRules(text, { file: 'h.yaml', env: {} })
+    } catch (error) {
+      problems = (error as RuleFileError).problems
+    }
+    expect(problems.map((problem) => problem.path)).toEqual([path])
+    expect(problems[0]?.message).toContain('is no key that is known here; did you mean ')
+  })
+
+  it('list as known only keys that are supported', () => {
+    const places = ['', 'dimensions.t', 'rules[0]', 'rules[0].match', 'rules[0].limits[0]']
+    const text = `xyzzy: 1
+dimensions: { t: { header: t, xyzzy: 1 } }
+rules: [{ name: a, xyzzy: 1, match: { xyzzy: 1 }, limits: [{ by: ip, limit: 5/s, xyzzy: 1 }] }]`
+    const found = errors(text)
+    expect(found).toHaveLength(places.length)
+    for (const later of ['slotBy', 'jwt', 'candidate', 'descriptor', 'queue'])
+      expect(found.join('\n')).not.toContain(later)
+  })
+
   it('come all in one run, by line, in the form of compilers (traefik/traefik#8724)', () => {
     const text = `store: memcached://h
 timout: 50ms
@@ -56,7 +90,13 @@ rules:
       'UNKNOWN_KEY rules[0].match.methods: is no key that is known here; did you mean method',
     ],
     [rule('match: { method: get }'), 'did you mean GET'],
+    [
+      rule('match: { method: PSOT }'),
+      '"PSOT" is no method that is known, so no request has it; write one such as GET or POST; did you mean POST',
+    ],
+    [rule('match: { method: [GET, BREW] }'), 'match.method[1]: "BREW" is no method that is known'],
     [rule('xyz: 1'), 'known here: name, description, match'],
+    [rule('schedul: 1'), 'did you mean schedule, which is not supported yet'],
     ['rules: [{ name: a, limits: [{ by: ip }] }]', 'VALUE rules[0].limits[0].limit: is missing; write a whole number'],
     ['rules: [{ name: a, limits: [{ limit: 5/s }] }]', 'VALUE rules[0].limits[0].by: is missing; write'],
     ['rules: [{ limits: [{ by: ip, limit: 5/s }] }]', 'VALUE rules[0].name: is missing; write a letter'],
@@ -113,6 +153,16 @@ rules:
       'two spellings of one override',
       'dimensions: { m: { query: m, normalize: email } }\nrules: [{ name: a, limits: [{ by: m, limit: 1/s, overrides: { a@x: 2/s, A@X: 3/s } }] }]',
       'DUPLICATE rules[0].limits[0].overrides["A@X"]',
+    ],
+    [
+      'an override for an address that is none',
+      'rules: [{ name: a, limits: [{ by: ip, limit: 1/s, overrides: { 203.0.113.300: 2/s } }] }]',
+      'VALUE rules[0].limits[0].overrides["203.0.113.300"]: is not an address; write one such as',
+    ],
+    [
+      'an override for a network that is none',
+      'dimensions: { n: { address: { v4: 24 } } }\nrules: [{ name: a, limits: [{ by: n, limit: 1/s, overrides: { 203.0.113.0/24: 2/s, office: 3/s } }] }]',
+      'VALUE rules[0].limits[0].overrides.office: is not an address; write one such as',
     ],
     [
       'an inner wildcard',

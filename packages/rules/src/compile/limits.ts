@@ -1,7 +1,7 @@
 import { fixedWindow, HeadgateError, type InvalidArgumentError, type Limit, tokenBucket } from 'headgate'
 import type { Dimension } from '../dimensions/dimension.ts'
 import type { LimitPlan, Override, OverrideTable } from '../matching/plan.ts'
-import { isRate, parseRate, UNLIMITED } from '../rate.ts'
+import { isRate, parseRate, type Rate, UNLIMITED } from '../rate.ts'
 import type { CompiledOverride } from '../rule-file.ts'
 import type { Report } from '../source/report.ts'
 import type { Path } from '../source/tree.ts'
@@ -102,14 +102,18 @@ function limitOf(
     return tokenBucket(burst === undefined ? options : { ...options, burst })
   } catch (error) {
     if (!HeadgateError.is(error) || !('argument' in error)) throw error
-    refuse(error as InvalidArgumentError, burst, path, report)
+    refuse(error as InvalidArgumentError, rate, burst, path, report)
     return undefined
   }
 }
 
-function refuse(error: InvalidArgumentError, burst: number | undefined, path: Path, report: Report): void {
+function refuse(error: InvalidArgumentError, rate: Rate, burst: number | undefined, path: Path, report: Report): void {
   const place = burst !== undefined && error.argument === 'burst' ? [...path, 'burst'] : limitPath(path, report)
-  const problem = error.message.slice(error.argument.length + 2)
+  // The library was given the period in ms; the file's author wrote it otherwise.
+  const problem = error.message
+    .slice(error.argument.length + 2)
+    .replace(`limit ${rate.units} in ${rate.periodMs} ms`, `limit ${rate.text}`)
+    .replace(`${rate.periodMs} is longer than`, `the period of ${rate.text} is longer than`)
   const hidden =
     report.source.expanded([...path, 'limit']) ||
     report.source.expanded([...path, 'burst']) ||
@@ -153,6 +157,8 @@ function compileOverrides(
       })
       return []
     }
+    const problem = value.endsWith('*') ? undefined : dimension?.problem?.(value)
+    if (problem !== undefined) report.add(at, 'HEADGATE_RULES_VALUE', problem, { at: 'key' })
     const spelled = `${dimension?.canonical(value.replace(/\*$/, '')) ?? value}${value.endsWith('*') ? '*' : ''}`
     if (seen.has(spelled))
       report.add(at, 'HEADGATE_RULES_DUPLICATE', 'is the same value as another override; keep one', { at: 'key' })

@@ -10,9 +10,9 @@ describe('warnings', () => {
     ])
   })
 
-  it('doubt one instance on a store that others can share', () => {
-    expect(warnings('store: redis://h\nrules: []')[0]).toMatch(/^store: instances is 1 on a store/)
-    expect(warnings('store: redis://h\ninstances: 1\nrules: []')[0]).toMatch(/^instances: instances is 1 on a store/)
+  it('ask how many share a store, until the file says so', () => {
+    expect(warnings('store: redis://h\nrules: []')[0]).toMatch(/^store: .*write instances: and their number, 1 too$/)
+    expect(warnings('store: redis://h\ninstances: 1\nrules: []')).toEqual([])
     expect(warnings('store: redis://h\ninstances: 2\nrules: []')).toEqual([])
     expect(warnings('rules: []')).toEqual([])
   })
@@ -22,21 +22,35 @@ describe('warnings', () => {
     expect(warnings(limit('limit: 10/s, burst: 100'))).toEqual([])
     expect(warnings(limit('limit: 60/m, burst: 60'))).toEqual([])
     expect(warnings(limit('limit: 60/m, burst: 61'))).toHaveLength(1)
-    expect(warnings(limit('limit: 60/m, overrides: { a: { limit: 1/s, burst: 11 } }'))[0]).toContain(
-      'overrides.a.burst',
+    expect(warnings(limit('limit: 60/m, overrides: { unix: { limit: 1/s, burst: 11 } }'))[0]).toContain(
+      'overrides.unix.burst',
     )
   })
 
-  it('say that skip lets requests escape a limit', () => {
-    const text =
-      'dimensions: { u: { header: u, missing: skip } }\nrules: [{ name: a, description: d, limits: [{ by: [ip, u], limit: 5/s }] }]'
-    expect(warnings(text)[0]).toMatch(/^rules\[0\]\.limits\[0\]\.by\[1\]: "u" has missing: skip/)
+  it.each([
+    ['{ by: [ip, u], limit: 5/s }', 'rules[0].limits[0].by[1]'],
+    ['{ by: u, limit: 5/s }, { by: ip, limit: unlimited }', 'rules[0].limits[0].by'],
+    ['{ by: u, limit: 5/s }, { by: ip, limit: 5/s }', undefined],
+    ['{ by: global, limit: 5/s }, { by: [ip, u], limit: 5/s }', undefined],
+  ])('say that skip lets requests escape the limits %s, unless one is left', (limits, place) => {
+    const text = `dimensions: { u: { header: u, missing: skip } }\nrules: [{ name: a, description: d, limits: [${limits}] }]`
+    const found = place === undefined ? [] : [expect.stringContaining(`${place}: "u" has missing: skip`)]
+    expect(warnings(text)).toEqual(found)
   })
 
-  it('say that a limit is below the cost of one request', () => {
-    expect(warnings('rules: [{ name: a, description: d, cost: 6, limits: [{ by: ip, limit: 5/s }] }]')[0]).toContain(
-      'none can ever pass',
-    )
+  it.each([
+    ['cost: 6', 'limit: 5/s', 'limit: "5/s" holds less than one request of this rule costs, so none can ever pass'],
+    ['cost: 6', 'limit: 9/s, burst: 5', 'limit: "9/s" holds less than one request'],
+    ['cost: 6', 'limit: 9/s, overrides: { unix: 5/s }', 'overrides.unix: "5/s" holds less than one request'],
+    ['cost: 6', 'limit: 9/s, overrides: { unix: { limit: 9/s, burst: 5 } }', 'overrides.unix: holds less than one'],
+    ['cost: { header: c, max: 6 }', 'limit: 5/s', 'limit: "5/s" holds less than max of the cost allows'],
+    ['cost: { header: c, min: 6, max: 9 }', 'limit: 5/s', 'limit: "5/s" holds less than one request'],
+    ['cost: 5', 'limit: 5/s', undefined],
+    ['cost: { header: c, max: 5 }', 'limit: 5/s', undefined],
+    ['cost: { header: c, max: 5 }', 'limit: 0/s', undefined],
+  ])('say where what a request may cost is more than a limit holds: %s, %s', (cost, numbers, message) => {
+    const text = `rules: [{ name: a, description: d, ${cost}, limits: [{ by: host, limit: 100/s }, { by: ip, ${numbers} }] }]`
+    expect(warnings(text)).toEqual(message === undefined ? [] : [expect.stringContaining(`limits[1].${message}`)])
   })
 
   it('say that nothing is routed', () => {

@@ -1,8 +1,12 @@
+import type { Limit } from 'headgate'
+import type { Dimension } from '../dimensions/dimension.ts'
 import type { RulePlan } from '../matching/plan.ts'
 import { isRate, parseRate } from '../rate.ts'
+import type { CostHeader } from '../rule-file.ts'
 import type { Report } from '../source/report.ts'
 import type { Path } from '../source/tree.ts'
 import { type FileValues, type LimitValues, listed, type RuleValues } from './context.ts'
+import { defaultName } from './limits.ts'
 import { Reachability } from './reachable.ts'
 
 /** How much of a rate a burst may hold before it is asked about. */
@@ -25,12 +29,12 @@ export function warn(values: FileValues, plans: readonly RulePlan[], report: Rep
   }
 }
 
-function warnInstances({ store = 'memory', instances = 1 }: FileValues, report: Report): void {
-  if (store === 'memory' || instances > 1) return
-  const path = report.source.written(['instances']) === undefined ? ['store'] : ['instances']
+/** Who wrote 1 knows; who wrote nothing may not. */
+function warnInstances({ store = 'memory', instances }: FileValues, report: Report): void {
+  if (store === 'memory' || instances !== undefined || report.failedWithin(['instances'])) return
   const message =
-    'instances is 1 on a store that others can share: each process would admit the whole budget while the store is away; write how many there are'
-  report.warn(path, message, 'key')
+    'others can share this store, and the file does not say how many: each process would admit the whole budget while the store is away; write instances: and their number, 1 too'
+  report.warn(['store'], message, 'key')
 }
 
 function warnLimits(values: RuleValues, plan: RulePlan, path: Path, report: Report): void {
@@ -55,25 +59,37 @@ function warnBurst(limit: string | undefined, burst: number | undefined, path: P
 }
 
 function warnSkip({ by }: LimitValues, plan: RulePlan, path: Path, report: Report): void {
+  if (plan.limits.some((each) => each.limit.limit !== undefined && !each.by.some(isSkipped))) return
   for (const { value, path: place } of listed(by, [...path, 'by'])) {
     const dimension = plan.limits.flatMap((limit) => limit.by).find(({ name }) => name === value)
-    if (dimension?.missing === 'skip') {
+    if (dimension !== undefined && isSkipped(dimension)) {
       report.warn(
         place,
-        '{} has missing: skip, so a request without a value escapes this limit; is another limit left for it?',
+        '{} has missing: skip, so a request without a value meets no limit of this rule; add one by ip or global, or write missing: ip',
       )
     }
   }
 }
 
+function isSkipped({ missing }: Dimension): boolean {
+  return missing === 'skip'
+}
+
 function warnCost(values: LimitValues, { rule, limits }: RulePlan, path: Path, report: Report): void {
-  const own = limits.find(
-    ({ limit }) => limit.text === values.limit && (values.name === undefined || limit.name === values.name),
-  )
-  const limit = own?.limit.limit
-  if (limit === undefined || limit.limit === 0 || typeof rule.cost !== 'number' || rule.cost <= limit.capacity) return
-  report.warn(
-    [...path, 'limit'],
-    '{} holds less than one request of this rule costs, so none can ever pass; write a larger burst or a smaller cost',
-  )
+  const own = limits.find(({ limit }) => limit.name === (values.name ?? defaultName(values)))?.limit
+  if (own === undefined) return
+  warnCapacity(own.limit, rule.cost, [...path, 'limit'], report)
+  for (const { value, limit } of own.overrides) warnCapacity(limit, rule.cost, [...path, 'overrides', value], report)
+}
+
+function warnCapacity(limit: Limit | undefined, cost: number | CostHeader, path: Path, report: Report): void {
+  if (limit === undefined || limit.limit === 0) return
+  const [least, most] = typeof cost === 'number' ? [cost, cost] : [cost.min, cost.max]
+  if (most <= limit.capacity) return
+  const shown = report.source.written(path) === 'a mapping' ? '' : '{} '
+  const [what, whose] =
+    least > limit.capacity
+      ? ['one request of this rule costs, so none can ever pass', 'cost']
+      : ['max of the cost allows, so a request that costs so much can never pass', 'max']
+  report.warn(path, `${shown}holds less than ${what}; write a larger burst or a smaller ${whose}`)
 }

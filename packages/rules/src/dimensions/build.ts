@@ -4,7 +4,7 @@ import type { PathSettings } from '../paths/normalize.ts'
 import { pathParameter } from '../paths/parameter.ts'
 import { decode, type Pattern } from '../paths/pattern.ts'
 import type { Dimension, Missing } from './dimension.ts'
-import { encodeAddress, type Facts } from './dimension.ts'
+import { addressProblem, encodeAddress, type Facts } from './dimension.ts'
 import { cookieValue, fieldText, normalizeEmail, queryValue, singleValue } from './fields.ts'
 import { networkOf } from './network-of.ts'
 
@@ -21,7 +21,7 @@ export interface DimensionSettings {
   readonly normalize: 'email' | undefined
 }
 
-type Reader = Pick<Dimension, 'read' | 'canonical' | 'origin'>
+type Reader = Pick<Dimension, 'read' | 'canonical' | 'origin' | 'problem'>
 
 /** A dimension of the file's. `slot` must be one that no other dimension has. */
 export function buildDimension(
@@ -45,8 +45,14 @@ function readerOf(source: DimensionSource, paths: PathSettings): Reader {
   const canonical = (value: string) => value
   if (source.kind === 'address') {
     const { v4, v6 } = source
-    const network = (ip: string) => networkOf(ip.replace(/\/\d+$/, ''), v4, v6)
-    return { origin: `address v4/${v4} v6/${v6}`, read: (facts) => network(facts.request.ip), canonical: network }
+    const address = (text: string) => text.replace(/\/\d+$/, '')
+    const network = (ip: string) => networkOf(address(ip), v4, v6)
+    return {
+      origin: `address v4/${v4} v6/${v6}`,
+      read: (facts) => network(facts.request.ip),
+      canonical: network,
+      problem: (value) => addressProblem(address(value)),
+    }
   }
   const { kind, name } = source
   const origin = `${kind} ${name}`
@@ -93,6 +99,7 @@ export function builtInDimensions(keySecret: string | undefined): Dimension[] {
       origin: "the caller's address",
       read: (facts) => facts.ip,
       canonical: ipKey,
+      problem: addressProblem,
       encode: encodeAddress,
     },
     {

@@ -1,5 +1,6 @@
+import { isIP } from 'node:net'
 import { encodeValue, type RuleRequest } from 'headgate'
-import { ipKey } from 'headgate/http'
+import { ipKey, UNIX } from 'headgate/http'
 import type { Pattern } from '../paths/pattern.ts'
 
 /** Begins the counters of callers without a value. */
@@ -21,6 +22,8 @@ export interface Dimension {
   readonly origin: string
   /** The caller's value, normalised; undefined: missing. `pattern` is the rule's pattern that matched. */
   read(facts: Facts, pattern: Pattern | undefined): string | undefined
+  /** What is wrong with a value as an operator writes it, in words without it; most dimensions take any. */
+  problem?(value: string): string | undefined
   /** A value as an operator writes it, brought to the form that {@link read} gives. */
   canonical(value: string): string
   /** The value's text in keys. Different values have different texts. */
@@ -77,6 +80,12 @@ export class Facts {
 /** The counter of callers without a value, by {@link Facts.ip}. No encoded value looks like it. */
 export function addressRoom(ip: string): string {
   return `${ADDRESS_ROOM}${encodeAddress(ip)}`
+}
+
+/** What is wrong with an address as an operator writes it. */
+export function addressProblem(value: string): string | undefined {
+  if (isIP(value) !== 0 || value === UNIX) return undefined
+  return 'is not an address; write one such as 203.0.113.7 or 2001:db8::1, or unix for a unix socket'
 }
 
 /** An address inside a key: of its characters only `:` is escaped. */

@@ -69,6 +69,27 @@ describe('explain', () => {
     expect(file.explain(request({ path: '/keyed' })).match).toMatchObject({ outcome: 'missing', dimension: 'key' })
   })
 
+  it('says why a field did not say the cost', () => {
+    const cost = (settings: string, parts: Parameters<typeof request>[0]) =>
+      rules(
+        `rules: [{ name: a, description: d, cost: { header: X-Cost, max: 5${settings} }, limits: [{ by: ip, limit: 5/s }] }]`,
+      )
+        .explain(request(parts))
+        .rules.map((rule) => [rule.cost, rule.note])[0]
+    const headers = { 'x-cost': '3' }
+    expect(cost('', { headers })).toEqual([
+      1,
+      'x-cost is not read: 203.0.113.9 is no trusted proxy, and the cost has no fromAnyone: true',
+    ])
+    expect(cost('', { headers, trusted: true })).toEqual([3, undefined])
+    expect(cost(', fromAnyone: true', { headers })).toEqual([3, undefined])
+    expect(cost('', { trusted: true })).toEqual([1, 'x-cost is absent, so it costs min'])
+    expect(cost(', fromAnyone: true', { headers: { 'x-cost': ['3', '4'] } })).toEqual([
+      5,
+      'x-cost is unreadable, so it costs max',
+    ])
+  })
+
   it('says the same as match', () => {
     for (const parts of [{ path: '/a/7' }, { path: '/x' }, { ip: '10.0.0.1' }, { path: '/keyed' }]) {
       expect(file.explain(request(parts)).match).toEqual(file.match(request(parts)))

@@ -1,7 +1,7 @@
 import type { CheckItem, RuleRequest } from 'headgate'
 import { Facts } from '../dimensions/dimension.ts'
 import type { CompiledRule, Explanation, LimitExplanation, RuleExplanation } from '../rule-file.ts'
-import { costOf } from './cost.ts'
+import { costNote, costOf } from './cost.ts'
 import { apply } from './items.ts'
 import type { Hit, Matcher } from './matcher.ts'
 import { type LimitPlan, overrideFor, type RulePlan } from './plan.ts'
@@ -40,6 +40,7 @@ function whyNot(plan: RulePlan | undefined, onPath: boolean, request: RuleReques
 function explainMatch({ plan, pattern }: Hit, facts: Facts): RuleExplanation {
   const { rule } = plan
   const cost = costOf(rule.cost, facts.request)
+  const note = rule.kind === 'limits' ? costNote(rule.cost, facts.request) : undefined
   return {
     rule: rule.name,
     kind: rule.kind,
@@ -47,6 +48,7 @@ function explainMatch({ plan, pattern }: Hit, facts: Facts): RuleExplanation {
     why: rule.match,
     ...(pattern === undefined ? {} : { pattern: pattern.text }),
     ...(rule.kind === 'limits' ? { cost } : {}),
+    ...(note === undefined ? {} : { note }),
     limits: plan.limits.map((limit) => {
       const applied = apply(limit, rule, facts, pattern, cost)
       const item: CheckItem | undefined = applied !== undefined && 'limit' in applied ? applied : undefined

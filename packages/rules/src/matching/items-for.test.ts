@@ -31,6 +31,17 @@ describe('the limits for given values', () => {
     expect(found('off', undefined, { ip: '1.2.3.4' })).toEqual(['off:ip:1.2.3.4'])
   })
 
+  it.each([
+    ['off', 'ip', 'ann'],
+    ['off', 'ip', '1.2.3'],
+    ['off', 'ip', '~ip:1.2.3.4'],
+    ['r', 'net', 'office/24'],
+  ])('refuse for %s by %s the value %s, which is no address', (rule, by, value) => {
+    expect(() => found(rule, by, { [by]: value })).toThrow(
+      `${by}: "${value}" is not an address; write one such as 203.0.113.7`,
+    )
+  })
+
   it('have the keys that requests have, however the values are spelled', () => {
     const requested = keys(file, { query: 'email=Ann%40X.org', ip: '203.0.113.9' })
     expect(requested).toEqual(expect.arrayContaining(found('r', undefined, { mail: ' ANN@x.org ' })))

@@ -78,9 +78,11 @@ interface Part {
 /** A caller without a value is named as its counter is shown: `~ip:203.0.113.7`. */
 function partOf(dimension: Dimension, given: string): Part {
   const address = given.startsWith(ADDRESS_ROOM) ? given.slice(ADDRESS_ROOM.length).replace(/%3A/gi, ':') : ''
-  if (dimension.missing === 'ip' && (isIP(address) !== 0 || address === UNIX)) {
+  if (dimension.problem === undefined && dimension.missing === 'ip' && (isIP(address) !== 0 || address === UNIX)) {
     return { value: undefined, text: addressRoom(ipKey(address)) }
   }
+  const problem = dimension.problem?.(given)
+  if (problem !== undefined) throw usage(`${dimension.name}: ${JSON.stringify(given)} ${problem}`)
   const value = dimension.canonical(given)
   return { value, text: dimension.encode(value) }
 }

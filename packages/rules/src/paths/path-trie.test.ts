@@ -75,6 +75,8 @@ describe('a pattern', () => {
     ['/:a/:a', ':a twice'],
     ['/a;b', 'can match no request'],
     ['/a%2Fb', 'can match no request'],
+    ['/a/b{id}', 'a parameter is written :name; write :name, or the character as an escape, such as %7B'],
+    ['/a/[0-9]+', 'has brackets'],
   ])('%s is refused: %s', (text, message) => {
     const parsed = parsePattern(text, DEFAULT_PATHS)
     expect(isPattern(parsed) ? 'read' : parsed.message).toContain(message)
@@ -86,6 +88,23 @@ describe('a pattern', () => {
     ['/./a/*', '/a/*'],
   ])('%s is refused, since requests arrive as %s', (text, fix) => {
     expect(parsePattern(text, DEFAULT_PATHS)).toMatchObject({ fix })
+  })
+
+  it.each([
+    ['/api/orders/{id}', '/api/orders/:id'],
+    ['/a/{id:int}/b/{other}', '/a/:id/b/:other'],
+    ['/a/<id>', '/a/:id'],
+    ['/a/<int:id>/b', '/a/:id/b'],
+    ['/a/[id]', '/a/:id'],
+    ['/a/{path*}', '/a/*'],
+    ['/a/{*path}', '/a/*'],
+    ['/a/[...path]', '/a/*'],
+  ])("%s is another router's spelling of %s", (text, fix) => {
+    expect(parsePattern(text, DEFAULT_PATHS)).toMatchObject({ message: expect.stringContaining(':name'), fix })
+  })
+
+  it('matches an escaped bracket as the character', () => {
+    expect(matches('/a/%7Bid%7D', '/a/%7Bid%7D', DEFAULT_PATHS)).toBe(true)
   })
 })
 

@@ -24,6 +24,11 @@ export function isPattern(value: Pattern | PatternProblem): value is Pattern {
 }
 
 const PARAM = /^:[A-Za-z_][A-Za-z0-9_]*$/
+/** A segment as other routers write a parameter: `{id}`, `{id:int}`, `<int:id>`, `[id]`. */
+const FOREIGN = /(?<=\/)[{<[](?:\w+:(?=\w+[>\]]))?([A-Za-z_]\w*)(?::[^/]*)?[}>\]](?=\/|$)/g
+/** The same for all that follows: `{path*}`, `{*path}`, `[...path]`. */
+const FOREIGN_REST = /(?<=\/)[{<[](?:\*|\.\.\.)?\w+(?:\*|\.\.\.)?[}>\]]$/
+const BRACKETS = /[{}<>[\]]/
 
 /**
  * Compiles a pattern: `/a/:p` (`:p` is one non-empty segment), `/a/*` (`/a`, `/a/` and all below).
@@ -35,6 +40,7 @@ export function parsePattern(text: string, settings: PathSettings): Pattern | Pa
     return { message: '{} is not a path; write one that begins with /, such as /api/login or /api/*' }
   if (text.includes('?'))
     return { message: '{} has a query, and paths are matched without it; leave out the ? and what follows' }
+  if (BRACKETS.test(text)) return bracketProblem(text)
   const bytes = Buffer.from(text, 'utf8').toString('latin1')
   const normal = normalizePath(bytes, settings)
   if (!normal.ok) return { message: `{} can match no request: ${normal.problem}; requests like it are refused` }
@@ -61,6 +67,15 @@ export function parsePattern(text: string, settings: PathSettings): Pattern | Pa
     segments.push({ kind: 'param', name })
   }
   return { text, segments, open }
+}
+
+/** Brackets would match only themselves, so that a rule in another router's spelling protects nothing. */
+function bracketProblem(text: string): PatternProblem {
+  const fix = text.replace(FOREIGN, ':$1').replace(FOREIGN_REST, '*')
+  const message = '{} has brackets, and a parameter is written :name'
+  return BRACKETS.test(fix)
+    ? { message: `${message}; write :name, or the character as an escape, such as %7B` }
+    : { message, fix }
 }
 
 /** The segments of a normalised path. One final slash is not looked at, unless the settings say so. */

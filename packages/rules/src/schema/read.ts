@@ -1,7 +1,7 @@
 import { z } from 'zod'
 import type { Report } from '../source/report.ts'
 import { isList, isMap, type Path, type Tree } from '../source/tree.ts'
-import { didYouMean } from '../suggest.ts'
+import { closest } from '../suggest.ts'
 import { notes, type Objection } from './notes.ts'
 
 /**
@@ -71,7 +71,7 @@ function readObject(schema: z.ZodObject, tree: Tree, path: Path, report: Report)
     if (Object.hasOwn(schema.shape, key)) continue
     if (later.includes(key)) {
       report.add([...path, key], 'HEADGATE_RULES_UNSUPPORTED', 'is not supported yet; leave it out', { at: 'key' })
-    } else unknownKey(key, [...Object.keys(schema.shape), ...later], path, report)
+    } else unknownKey(key, Object.keys(schema.shape), later, path, report)
   }
   const result: Record<string, Result> = {}
   for (const [key, inner] of Object.entries(schema.shape)) {
@@ -81,9 +81,11 @@ function readObject(schema: z.ZodObject, tree: Tree, path: Path, report: Report)
   return result
 }
 
-function unknownKey(key: string, known: readonly string[], path: Path, report: Report): void {
-  const near = didYouMean(key, known)
-  const way = near === '' ? `; known here: ${known.join(', ')}` : near
+function unknownKey(key: string, known: readonly string[], later: readonly string[], path: Path, report: Report): void {
+  const near = closest(key, [...known, ...later])
+  if (near !== undefined) report.misspelt([...path, near])
+  const unsupported = near !== undefined && later.includes(near) ? ', which is not supported yet' : ''
+  const way = near === undefined ? `; known here: ${known.join(', ')}` : `; did you mean ${near}${unsupported}`
   report.add([...path, key], 'HEADGATE_RULES_UNKNOWN_KEY', `is no key that is known here${way}`, { at: 'key' })
 }
 

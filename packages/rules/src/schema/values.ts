@@ -29,11 +29,12 @@ export function duration(
     { description, write: 'a duration such as 250ms, 1s, 1m', pattern: '^\\d+(ms|s|m|h|d|w)$', default: fallback },
     (value) => {
       if (mayBeZero && /^0(ms|s|m|h|d|w)$/.test(value)) return undefined
-      const ms = durationMs(value)
-      if (ms === undefined) return '{} is not a duration; write a whole number and ms, s, m, h, d or w, such as 250ms'
-      return ms <= (durationMs(most) as number)
+      if (!/^0*[1-9]\d*(ms|s|m|h|d|w)$/.test(value))
+        return '{} is not a duration; write a whole number and ms, s, m, h, d or w, such as 250ms'
+      // What has the form and still is none has too many digits.
+      return (durationMs(value) ?? Number.POSITIVE_INFINITY) <= (durationMs(most) as number)
         ? undefined
-        : { code: 'HEADGATE_RULES_RANGE', message: `{} is out of range; write at most ${most}` }
+        : { code: 'HEADGATE_RULES_RANGE', message: `{} is too long; write at most ${most}` }
     },
   )
 }

@@ -36,6 +36,7 @@ export class Report {
   readonly file: string
   readonly source: Located
   private readonly problems: Problem[] = []
+  private readonly meant = new Set<string>()
 
   constructor(file: string, source: Located) {
     this.file = file
@@ -46,9 +47,15 @@ export class Report {
     return this.problems.some((problem) => problem.severity === 'error')
   }
 
+  /** A key that is probably there under a wrong name: what follows from its absence is no news. */
+  misspelt(path: Path): void {
+    this.meant.add(pathText(path))
+  }
+
   /** Whether an error was found at a place or anywhere below it. */
   failedWithin(path: Path): boolean {
     const text = pathText(path)
+    if (this.meant.has(text)) return true
     const below = (inner: string) => inner === text || inner.startsWith(`${text}.`) || inner.startsWith(`${text}[`)
     return this.problems.some((problem) => problem.severity === 'error' && below(problem.path))
   }
