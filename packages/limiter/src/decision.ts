@@ -72,7 +72,7 @@ export interface Decision {
 
 /** What one shadow rule or candidate says about a check. */
 export interface BesideDecision {
-  kind: 'shadow' | 'candidate' | 'penalty'
+  kind: 'shadow' | 'candidate'
   rule?: string
   allowed: boolean
   /** As in {@link Decision}. */

@@ -24,9 +24,10 @@ export function deriveDecision(check: Check, verdict: Verdict, source: Source, d
     decision.refuse(refuser)
   }
   if (followers !== undefined) {
-    decision.beside = followers.map((each, i) =>
-      besideOf((check.followers as readonly Follower[])[i] as Follower, each),
-    )
+    const judged = check.followers as readonly Follower[]
+    const beside = followers.flatMap((each, i) => besideOf(judged[i] as Follower, each) ?? [])
+    if (beside.length > 0) decision.beside = beside
+    if (!allowed && !check.peek) decision.punish(judged, followers)
   }
   return decision
 }
@@ -48,6 +49,7 @@ export class Decided implements Decision {
   #parts: readonly Part[] | undefined
   #receipts: readonly number[] = []
   #result = 0
+  #punished: readonly Follower[] | undefined
 
   constructor(allowed: boolean, at: number, source: Source, degraded: boolean) {
     this.allowed = allowed
@@ -103,6 +105,21 @@ export class Decided implements Decision {
     return joined
   }
 
+  /** The refusal may have been the last one that a penalty lets go by. */
+  punish(followers: readonly Follower[], verdicts: readonly Verdict[]): void {
+    verdicts.forEach(({ view, at }, i) => {
+      const { kind, parts, places } = followers[i] as Follower
+      const refused = places.some((place) => (this.limits[place]?.retryAfterMs ?? 0) > 0)
+      if (kind !== 'penalty' || !refused || parts[0]?.limit.room(view, at) !== 0) return
+      this.#punished = [...(this.#punished ?? []), followers[i] as Follower]
+    })
+  }
+
+  /** The penalties that are due now. */
+  static punishedBy(decision: Decision): readonly Follower[] | undefined {
+    return #punished in decision ? decision.#punished : undefined
+  }
+
   /** What an operation left; undefined: the decision is no store's. */
   static resultOf(decision: Decision): number | undefined {
     return #result in decision ? decision.#result : undefined
@@ -120,6 +137,8 @@ export class Decided implements Decision {
 export const resultOf = Decided.resultOf
 
 export const joinDecisions = Decided.join
+
+export const punishedBy = Decided.punishedBy
 
 interface Refuser {
   readonly status: LimitStatus
@@ -168,7 +187,8 @@ function longestPlace(parts: readonly Part[], verdict: Verdict, limits: readonly
   return longest && { status: longest, reason: 'limit' }
 }
 
-function besideOf({ kind, rule, parts }: Follower, verdict: Verdict): BesideDecision {
+function besideOf({ kind, rule, parts }: Follower, verdict: Verdict): BesideDecision | undefined {
+  if (kind === 'penalty') return undefined
   const limits: LimitStatus[] = []
   const refuser = tellAll(parts, verdict, limits)
   const beside: BesideDecision = { kind, allowed: verdict.allowed, retryAfterMs: 0, limits }

@@ -2,7 +2,7 @@ import { channel } from 'node:diagnostics_channel'
 import { EventEmitter } from 'node:events'
 import { tokenBucket } from './algorithms/token-bucket/index.ts'
 import type { Decision } from './decision.ts'
-import { deriveDecision } from './derive.ts'
+import { deriveDecision, punishedBy } from './derive.ts'
 import { HeadgateError, InvalidArgumentError, StoreUnavailableError, show } from './errors.ts'
 import { Door } from './failure/door.ts'
 import { Policy } from './failure/policy.ts'
@@ -232,6 +232,7 @@ export class EngineCore implements Engine {
       if (this.closed) throw closedError()
       if (signal?.aborted) throw signal.reason
       decided = this.decide(check, signal)
+      if (check.followers !== undefined) decided = this.punishing(decided, check)
     } catch (error) {
       return Promise.reject(error)
     }
@@ -262,6 +263,18 @@ export class EngineCore implements Engine {
     return this.door === undefined
       ? Promise.resolve(deriveDecision(check, (this.store as LocalStore).judge(check), 'store', false))
       : this.door.decide(check, performance.now() + this.timeoutMs, signal)
+  }
+
+  /** Blocks the keys whose refusals were one too many; where the store is away by then, the next refusal does. */
+  private async punishing(decided: Promise<Decision>, { parts }: Check): Promise<Decision> {
+    const decision = await decided
+    for (const { parts: counted, places } of punishedBy(decision) ?? []) {
+      const durationUs = Math.ceil((counted[0]?.blockMs ?? 0) * 1000)
+      const operation: Operation = { name: 'block', args: [durationUs] }
+      const blocked = places.map((place) => parts[place] as Part)
+      await this.operate({ parts: blocked, peek: false, operation }).catch(() => undefined)
+    }
+    return decision
   }
 
   private checked(items: readonly CheckItem[], peek: boolean, options?: CheckOptions): Promise<Decision> {

@@ -109,7 +109,11 @@ export class Operations {
     const begun = performance.now()
     if (!judged.parts.every(({ limit }) => limit.place !== undefined))
       return this.acquireByTurns(judged, longestMs, options)
-    const decision = await this.ways.run({ ...judged, peek: false, operation: op('book', longestMs * 1000) }, options)
+    const operation = op('book', Math.floor(longestMs * 1000))
+    const decision = await this.ways.run(
+      { ...judged, parts: judged.parts.map(waiting), peek: false, operation },
+      options,
+    )
     if (decision.allowed) {
       const startUs = resultOf(decision) ?? 0
       const waitMs = Math.max(startUs / 1000 - decision.at, decision.delayMs)
@@ -220,6 +224,11 @@ export class Operations {
       throw ends.reason
     }
   }
+}
+
+/** A part with the longest wait of its own (µs, at least 1) as its id. */
+function waiting(part: Part): Part {
+  return part.maxWaitMs === undefined ? part : { ...part, id: Math.max(1, Math.floor(part.maxWaitMs * 1000)) }
 }
 
 function op(name: OperationName, ...args: number[]): Operation {

@@ -1,3 +1,4 @@
+import { fixedWindow } from './algorithms/fixed-window/index.ts'
 import type { LibraryFailurePolicy } from './decision.ts'
 import { InvalidArgumentError, show } from './errors.ts'
 import { EncodedKey, encodeParts, encodeValue } from './keys/index.ts'
@@ -23,6 +24,10 @@ export interface CheckItem {
   readonly group?: 'enforced' | 'shadow' | 'candidate'
   /** Default `local`. */
   readonly onStoreFailure?: LibraryFailurePolicy | undefined
+  /** Blocks the key for `blockMs` at the last of so many refusals by this limit within a time. */
+  readonly penalty?: { readonly refusals: number; readonly withinMs: number; readonly blockMs: number } | undefined
+  /** Of `acquire`: how long this limit lets wait; default: its `timeoutMs`. */
+  readonly maxWaitMs?: number | undefined
 }
 
 /** The most limits in one check: it keeps a batch to what one call of the script can bear. */
@@ -33,9 +38,10 @@ const POLICIES: readonly unknown[] = ['local', 'open', 'closed', 'throw'] satisf
 /** The items of one check, validated. @throws InvalidArgumentError */
 export function judgedOf(items: readonly CheckItem[]): { parts: Part[]; followers?: Follower[] } {
   refuseNoList(items)
-  if (items.every(isEnforced)) return { parts: distinct(items.map(partOf)) }
-  const parts = distinct(items.filter(isEnforced).map(partOf))
-  const followers: Follower[] = []
+  if (items.every(isPlain)) return { parts: distinct(items.map(partOf)) }
+  const enforced = items.filter(isEnforced)
+  const parts = distinct(enforced.map(partOf))
+  const followers = enforced.flatMap((item, place) => penaltyOf(item, parts, place))
   for (const item of items) {
     if (isEnforced(item)) continue
     const { rule, group } = item
@@ -57,6 +63,11 @@ function refuseNoList(items: readonly CheckItem[]): void {
   throw new InvalidArgumentError('items', `${show(items)} is not a list of 1 to ${MAX_PARTS} limits with their keys`)
 }
 
+/** Enforced, and nothing is judged beside it. */
+function isPlain(item: CheckItem): boolean {
+  return isEnforced(item) && item?.penalty === undefined
+}
+
 function isEnforced(item: CheckItem): boolean {
   return item?.group === undefined || item.group === 'enforced'
 }
@@ -71,6 +82,18 @@ function followerOf(
   const replaced = (part: Part) => part.rule === rule && parts.some(({ name }) => name === part.name)
   const places = kind === 'candidate' ? enforced.flatMap((part, i) => (replaced(part) ? [i] : [])) : []
   return { kind, rule, parts, places }
+}
+
+/** What counts the refusals of a limit, beside its counter. */
+function penaltyOf({ penalty, rule }: CheckItem, parts: readonly Part[], place: number): Follower[] {
+  if (penalty === undefined) return []
+  const refused = parts[place] as Part
+  const { refusals, withinMs, blockMs } = penalty
+  const limit = fixedWindow({ limit: refusals, period: withinMs, align: 'first-hit' })
+  const counted = { rule, name: refused.name, limit, onStoreFailure: refused.onStoreFailure, cost: 1 }
+  const space = `${refused.space.slice(0, -1)}~penalty:`
+  const part = { ...counted, space, value: refused.value, blockMs }
+  return [{ kind: 'penalty', rule, parts: [part], places: [place] }]
 }
 
 function distinct(parts: Part[]): Part[] {
@@ -118,6 +141,7 @@ export function partOf(item: CheckItem): Part {
     value: keyText(key, rule),
     cost: costOf(cost),
     onStoreFailure: policyOf(onStoreFailure),
+    ...(item.maxWaitMs === undefined ? undefined : { maxWaitMs: item.maxWaitMs }),
   }
 }
 

@@ -45,6 +45,14 @@ export interface MatchedRule {
    * answers need of it is cached by its identity.
    */
   readonly globalLimits: readonly string[]
+  /** Judged and counted, not enforced: an answer says nothing of it. Default false. */
+  readonly shadow?: boolean | undefined
+  /** How long a request may wait in line, in ms; default 0. */
+  readonly maxWaitMs?: number | undefined
+  /** What becomes of a request that waited in vain; default `refuse`. */
+  readonly afterWait?: 'refuse' | 'allow' | undefined
+  /** Statuses of answers whose requests are charged; absent: every request is. */
+  readonly countIf?: ReadonlySet<number> | undefined
 }
 
 /** A compiled set of rules: adapters know nothing more of the rule file. */

@@ -11,9 +11,13 @@ export interface Part {
   readonly value: string
   /** Integer ≥ 0; 0 only asks. */
   readonly cost: number
-  /** Of a slot that is taken, renewed or released, or the receipt (µs) of a charge that is given back. */
+  /** Of a slot that is taken, renewed or released; the receipt (µs) of a charge that is given back; the longest wait (µs). */
   readonly id?: number | undefined
   readonly onStoreFailure: LibraryFailurePolicy
+  /** How long it lets wait in line; absent: as long as the caller does. */
+  readonly maxWaitMs?: number | undefined
+  /** How long the key is blocked at the last refusal that its follower of kind `penalty` counts. */
+  readonly blockMs?: number | undefined
 }
 
 /** One request against all its limits: all are charged or none. No key stands in it twice. */

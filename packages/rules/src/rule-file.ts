@@ -74,7 +74,7 @@ export interface CompiledRule {
   readonly name: string
   readonly description?: string
   readonly kind: 'limits' | 'allow' | 'deny'
-  readonly mode: 'enforce' | 'off'
+  readonly mode: 'enforce' | 'shadow' | 'off'
   readonly onStoreFailure: StoreFailurePolicy
   readonly headers: 'standard' | 'legacy' | 'both' | 'off'
   readonly disclose: boolean
@@ -83,6 +83,22 @@ export interface CompiledRule {
   readonly match: string
   /** Empty for `allow` and `deny`. */
   readonly limits: readonly CompiledLimit[]
+  /** Limits that are judged beside those of the same names; empty where there is no candidate. */
+  readonly candidate: readonly CompiledLimit[]
+  /** How long a request may wait in line; 0: not at all. */
+  readonly maxWaitMs: number
+  /** What becomes of a request that waited in vain. */
+  readonly afterWait: 'refuse' | 'allow'
+  /** Statuses of answers that are charged; absent: every request is. */
+  readonly countIf?: ReadonlySet<number>
+  readonly penalty?: Penalty
+}
+
+/** Refusals within a time, after which the refused key is blocked. */
+export interface Penalty {
+  readonly refusals: number
+  readonly withinMs: number
+  readonly blockMs: number
 }
 
 export interface CostHeader {

@@ -651,7 +651,8 @@ operations[2] = {
       local own = part_own[p]
       local place = part_fits[p] and 0 or -1
       if own.place then place = own.place(part_limit[p], reply, part_at[p], now, part_cost[p]) end
-      if place < 0 then return 0, false end
+      local most = own.place and part_id[p] > 0 and part_id[p] or operation[1]
+      if place < 0 or place > most then return 0, false end
       if place > wait then wait = place end
     end
     if wait > operation[1] then return 0, false end

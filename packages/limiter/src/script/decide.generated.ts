@@ -654,7 +654,8 @@ operations[2] = {
       local own = part_own[p]
       local place = part_fits[p] and 0 or -1
       if own.place then place = own.place(part_limit[p], reply, part_at[p], now, part_cost[p]) end
-      if place < 0 then return 0, false end
+      local most = own.place and part_id[p] > 0 and part_id[p] or operation[1]
+      if place < 0 or place > most then return 0, false end
       if place > wait then wait = place end
     end
     if wait > operation[1] then return 0, false end
@@ -955,4 +956,4 @@ reply[3] = garbage
 return reply
 `
 
-export const DECIDE_SHA1 = '912d1827c4077760da02ff8c75b5f4eb65570b5f'
+export const DECIDE_SHA1 = 'bed846c249d95d51990ac8844762c1ad9c4beec7'

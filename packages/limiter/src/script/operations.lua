@@ -2,7 +2,8 @@
 -- The Lua half of operations.ts.
 --
 --   1 take up to   n                   takes what all limits have room for, at most n; result: how much
---   2 book         longest wait (µs)   takes a place in line; result: when it comes (µs)
+--   2 book         longest wait (µs)   takes a place in line, by the ids of the parts (0: as here) no later than each says;
+--                                      result: when it comes (µs)
 --   3 reserve      id, hold (µs)       takes the cost and holds it; result: 1 where the id held it already, 2 where too many are held
 --   on keys, each part one integer:
 --   4 refund       id (0: none)        gives the cost back, by the id of the part as receipt (0: none): units given back
@@ -64,7 +65,9 @@ operations[2] = {
       local own = part_own[p]
       local place = part_fits[p] and 0 or -1
       if own.place then place = own.place(part_limit[p], reply, part_at[p], now, part_cost[p]) end
-      if place < 0 then return 0, false end
+      -- the id of a part that holds no slots is the longest wait of its own
+      local most = own.place and part_id[p] > 0 and part_id[p] or operation[1]
+      if place < 0 or place > most then return 0, false end
       if place > wait then wait = place end
     end
     if wait > operation[1] then return 0, false end

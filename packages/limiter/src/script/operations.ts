@@ -52,10 +52,12 @@ export const JUDGED: { readonly [name: string]: JudgedOperation } = {
       if (verdict.blockedUs > 0) return false
       let waitUs = 0
       for (let p = 0; p < judging.parts.length; p++) {
-        const { limit, cost } = judging.parts[p] as Part
+        const { limit, cost, id = 0 } = judging.parts[p] as Part
         let placeUs = judging.fits[p] ? 0 : -1
         if (limit.place) placeUs = limit.place(judging.view, judging.at[p] as number, judging.nowUs, cost)
-        if (placeUs < 0) return false
+        // The id of a part that holds no slots is the longest wait of its own.
+        const most = limit.place !== undefined && id > 0 ? id : longestUs
+        if (placeUs < 0 || placeUs > most) return false
         if (placeUs > waitUs) waitUs = placeUs
       }
       if (waitUs > longestUs) return false

@@ -247,7 +247,11 @@ function tell(check: Check, verdict: Verdict): unknown {
   if (check.operation !== undefined && OPERATIONS[check.operation.name].onKeys) {
     return view.slice(at, at + check.parts.length)
   }
-  return [deriveDecision(check, verdict, 'store', false), result]
+  const beside = verdict.followers?.map((each, i) => {
+    const [part] = (check.followers as readonly Follower[])[i]?.parts ?? []
+    return [each.allowed, each.view.slice(each.at, each.at + (part?.limit.viewSize ?? 0))]
+  })
+  return [deriveDecision(check, verdict, 'store', false), result, beside]
 }
 
 function keyOf(name: string): string {

@@ -38,7 +38,7 @@ dimensions: { t: { header: t, xyzzy: 1 } }
 rules: [{ name: a, xyzzy: 1, match: { xyzzy: 1 }, limits: [{ by: ip, limit: 5/s, xyzzy: 1 }] }]`
     const found = errors(text)
     expect(found).toHaveLength(places.length)
-    for (const later of ['slotBy', 'jwt', 'candidate', 'descriptor', 'queue'])
+    for (const later of ['slotBy', 'jwt', 'schedule', 'descriptor', 'learning'])
       expect(found.join('\n')).not.toContain(later)
   })
 
@@ -73,7 +73,7 @@ rules:
       expect.stringContaining(
         'etc/h.yaml:9:28: error[HEADGATE_RULES_VALUE]: rules[0].limits[1].limit: "6O" is not a rate; write ',
       ),
-      'etc/h.yaml:10:11: error[HEADGATE_RULES_VALUE]: rules[0].mode: "enforc" is not right here; write enforce or off; did you mean enforce',
+      'etc/h.yaml:10:11: error[HEADGATE_RULES_VALUE]: rules[0].mode: "enforc" is not right here; write enforce, shadow or off; did you mean enforce',
       'etc/h.yaml:11:5: error[HEADGATE_RULES_DUPLICATE]: rules[0].mode: stands twice; keep one',
     ])
   })
@@ -83,7 +83,7 @@ rules:
     [rule('Mode: off'), 'UNKNOWN_KEY rules[0].Mode: is no key that is known here; did you mean mode'],
     [
       rule('mode: Enforce'),
-      'VALUE rules[0].mode: "Enforce" is not right here; write enforce or off; did you mean enforce',
+      'VALUE rules[0].mode: "Enforce" is not right here; write enforce, shadow or off; did you mean enforce',
     ],
     [
       rule('match: { methods: [GET] }'),

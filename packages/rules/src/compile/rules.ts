@@ -1,3 +1,4 @@
+import type { MatchedRule } from 'headgate'
 import type { LimitPlan, RulePlan } from '../matching/plan.ts'
 import type { PathSettings } from '../paths/normalize.ts'
 import type { CompiledRule, CostHeader } from '../rule-file.ts'
@@ -45,13 +46,8 @@ function compileRule(
   const kind = kindOf(values, path, report)
   const match = compileMatch(values.match ?? {}, [...path, 'match'], paths, kind === 'deny', report)
   const limits = compileLimits(values, match, path, dimensions, report)
-  if (values.maxWait !== undefined && durationMs(values.maxWait) !== undefined) {
-    report.add(
-      [...path, 'maxWait'],
-      'HEADGATE_RULES_UNSUPPORTED',
-      '{} is not supported yet; write 0ms, or leave it out',
-    )
-  }
+  const candidate = compileCandidate(values, limits, match, path, dimensions, report)
+  const waiting = waitingOf(values, path, report)
   const cost = costOf(values, path, report)
   if (values.name === undefined || kind === undefined) return undefined
   const mode = values.mode ?? defaults?.mode ?? 'enforce'
@@ -66,11 +62,99 @@ function compileRule(
     cost,
     match: match.text,
     limits: limits.map(({ limit }) => limit),
+    candidate: candidate.map(({ limit }) => limit),
+    ...waiting,
+    ...(values.countIf === undefined ? {} : { countIf: statusesOf(values.countIf) }),
+    ...penaltyOf(values.penalty),
   }
   const globalLimits = rule.limits.filter(({ by }) => by.length === 1 && by[0] === 'global').map(({ name }) => name)
-  const { headers, disclose } = rule
-  return { rule, ...match, limits, matched: { name: rule.name, headers, disclose, globalLimits } }
+  const { headers, disclose, maxWaitMs, afterWait, countIf } = rule
+  const matched: MatchedRule = {
+    name: rule.name,
+    headers,
+    disclose,
+    globalLimits,
+    shadow: rule.mode === 'shadow',
+    maxWaitMs,
+    afterWait,
+    ...(countIf === undefined ? {} : { countIf }),
+  }
+  return { rule, ...match, limits, candidate, matched }
 }
+
+/** Limits that would take the place of those of the same names. */
+function compileCandidate(
+  values: RuleValues,
+  live: readonly LimitPlan[],
+  match: CompiledMatch,
+  path: Path,
+  dimensions: Dimensions,
+  report: Report,
+): LimitPlan[] {
+  if (values.candidate === undefined) return []
+  const place = [...path, 'candidate']
+  const plans = compileLimits({ limits: values.candidate.limits }, match, place, dimensions, report)
+  if (values.mode === 'shadow') {
+    report.add(
+      place,
+      'HEADGATE_RULES_CONFLICT',
+      'has no meaning in mode: shadow, where nothing is enforced; keep one',
+      {
+        at: 'key',
+      },
+    )
+  }
+  if (values.limits === undefined) return plans
+  for (const { limit } of plans) {
+    if (live.some((each) => each.limit.name === limit.name) || report.failedWithin([...path, 'limits'])) continue
+    report.add(
+      place,
+      'HEADGATE_RULES_REFERENCE',
+      `takes the place of a limit ${limit.name}, which this rule does not have; it has ${live.map((each) => each.limit.name).join(', ')}`,
+    )
+  }
+  return plans
+}
+
+function waitingOf(values: RuleValues, path: Path, report: Report): Pick<CompiledRule, 'maxWaitMs' | 'afterWait'> {
+  const maxWaitMs = values.maxWait === undefined ? 0 : (durationMs(values.maxWait) ?? 0)
+  const { afterWait = 'refuse' } = values
+  if (values.afterWait !== undefined && maxWaitMs === 0) {
+    report.add(
+      [...path, 'afterWait'],
+      'HEADGATE_RULES_CONFLICT',
+      'needs a maxWait above 0ms; write one, or leave it out',
+      {
+        at: 'key',
+      },
+    )
+  }
+  return { maxWaitMs, afterWait }
+}
+
+function statusesOf({ status }: NonNullable<RuleValues['countIf']>): ReadonlySet<number> {
+  return new Set(listed(status, []).map(({ value }) => value))
+}
+
+function penaltyOf(values: RuleValues['penalty']): Pick<CompiledRule, 'penalty'> {
+  const { refusals, within, block } = values ?? {}
+  const [withinMs, blockMs] = [within, block].map((text) => (text === undefined ? undefined : durationMs(text)))
+  if (refusals === undefined || withinMs === undefined || blockMs === undefined) return {}
+  return { penalty: { refusals, withinMs, blockMs } }
+}
+
+/** Keys that a rule without limits has no use for. */
+const MEANINGLESS = [
+  'cost',
+  'onStoreFailure',
+  'headers',
+  'disclose',
+  'candidate',
+  'maxWait',
+  'afterWait',
+  'countIf',
+  'penalty',
+] as const
 
 /** What a rule does; undefined where that cannot be told. */
 function kindOf(values: RuleValues, path: Path, report: Report): CompiledRule['kind'] | undefined {
@@ -86,14 +170,14 @@ function kindOf(values: RuleValues, path: Path, report: Report): CompiledRule['k
   }
   const kind = deny ? 'deny' : 'allow'
   if (limits !== undefined) refuse('limits', `contradicts ${kind}: true; keep one of the two`)
-  for (const key of ['cost', 'onStoreFailure', 'headers', 'disclose'] as const) {
+  for (const key of MEANINGLESS) {
     if (values[key] !== undefined) refuse(key, `has no meaning with ${kind}: true; leave it out`)
   }
   return kind
 }
 
 function compileLimits(
-  values: RuleValues,
+  values: Pick<RuleValues, 'limits'>,
   match: CompiledMatch,
   path: Path,
   dimensions: Dimensions,

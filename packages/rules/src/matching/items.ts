@@ -70,5 +70,8 @@ export function item(
   cost: number,
 ): CheckItem | undefined {
   if (limit === undefined) return undefined
-  return { rule: rule.name, name: plan.limit.name, limit, key, cost, onStoreFailure: rule.onStoreFailure }
+  const { onStoreFailure, mode, penalty, maxWaitMs } = rule
+  const own: CheckItem = { rule: rule.name, name: plan.limit.name, limit, key, cost, onStoreFailure }
+  if (mode === 'shadow') return { ...own, group: 'shadow' }
+  return penalty === undefined && maxWaitMs === 0 ? own : { ...own, penalty, maxWaitMs }
 }

@@ -100,6 +100,10 @@ function judge(hits: readonly Hit[], request: RuleRequest): RuleMatch {
       if ('missing' in applied) return { outcome: 'missing', rule: plan.rule.name, dimension: applied.missing }
       items.push(applied)
     }
+    for (const limit of plan.candidate) {
+      const applied = apply(limit, plan.rule, facts, pattern, cost)
+      if (applied !== undefined && !('missing' in applied)) items.push({ ...applied, group: 'candidate' })
+    }
     rules.push(plan.matched)
   }
   return { outcome: 'check', items, rules }

@@ -12,6 +12,7 @@ export interface RulePlan {
   readonly patterns: readonly Pattern[]
   readonly conditions: readonly Condition[]
   readonly limits: readonly LimitPlan[]
+  readonly candidate: readonly LimitPlan[]
   /** One object as long as the rules live. */
   readonly matched: MatchedRule
 }

@@ -135,12 +135,10 @@ const costHeader = section(
   'A cost that a field of the request says.',
 )
 
+const MODE = 'shadow: judged and counted, never enforced; off: as if the rule were not there.'
 export const modes = z
-  .union([
-    word(['enforce', 'off'], 'off: as if the rule were not there.', { default: 'enforce', later: ['shadow'] }),
-    z.literal(false),
-  ])
-  .meta({ description: 'enforce, or off: as if the rule were not there.', default: 'enforce' })
+  .union([word(['enforce', 'shadow', 'off'], MODE, { default: 'enforce' }), z.literal(false)])
+  .meta({ description: MODE, default: 'enforce' })
 
 export const onStoreFailure = word(
   ['local', 'open', 'closed'],
@@ -151,6 +149,29 @@ export const onStoreFailure = word(
 export const headers = word(['standard', 'legacy', 'both', 'off'], 'Which rate-limit fields answers carry.', {
   default: 'standard',
 })
+
+const candidate = section(
+  { limits: z.array(limit).min(1).meta({ description: 'Each takes the place of the limit of its name.' }) },
+  'Other limits for this rule, judged beside the live ones on counters of their own, never enforced.',
+)
+
+const countIf = section(
+  {
+    status: oneOrMany(integer('A status of an answer.', 100, 599)).meta({
+      description: 'Only requests whose answer has one of these are charged.',
+    }),
+  },
+  'What is charged: the request is held until its answer is known.',
+)
+
+const penalty = section(
+  {
+    refusals: integer('After so many refusals', 1, MAX_UNITS),
+    within: duration('within so long'),
+    block: duration('the key is blocked for so long.'),
+  },
+  'Blocks keys that go on although they are refused.',
+)
 
 export const rule = section(
   {
@@ -172,8 +193,14 @@ export const rule = section(
     onStoreFailure: onStoreFailure.optional(),
     headers: headers.optional(),
     disclose: flag('Show global limits in answers also where they did not refuse.', false).optional(),
-    maxWait: duration('How long a request may wait in line; only 0ms for now.', '0ms', { mayBeZero: true }).optional(),
+    candidate: candidate.optional(),
+    maxWait: duration('How long a request may wait in line.', '0ms', { mayBeZero: true }).optional(),
+    afterWait: word(['refuse', 'allow'], 'allow: what waited maxWait in vain passes, uncharged and marked.', {
+      default: 'refuse',
+    }).optional(),
+    countIf: countIf.optional(),
+    penalty: penalty.optional(),
   },
   'Which requests, and how many of them. Every matching rule applies.',
-  ['candidate', 'afterWait', 'countIf', 'penalty', 'respond', 'schedule', 'learning'],
+  ['respond', 'schedule', 'learning'],
 )

@@ -22,11 +22,16 @@ const LONGEST = '24d'
 
 export function duration(
   description: string,
-  fallback: string,
+  fallback?: string,
   { mayBeZero = false, most = LONGEST }: { mayBeZero?: boolean; most?: string } = {},
 ) {
   return text(
-    { description, write: 'a duration such as 250ms, 1s, 1m', pattern: '^\\d+(ms|s|m|h|d|w)$', default: fallback },
+    {
+      description,
+      write: 'a duration such as 250ms, 1s, 1m',
+      pattern: '^\\d+(ms|s|m|h|d|w)$',
+      ...(fallback === undefined ? {} : { default: fallback }),
+    },
     (value) => {
       if (mayBeZero && /^0(ms|s|m|h|d|w)$/.test(value)) return undefined
       if (!/^0*[1-9]\d*(ms|s|m|h|d|w)$/.test(value))

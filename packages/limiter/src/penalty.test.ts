@@ -1,0 +1,53 @@
+import { describe, expect, it } from 'vitest'
+import { tokenBucket } from './algorithms/token-bucket/index.ts'
+import { createEngine } from './engine.ts'
+import { memoryStore } from './stores/memory.ts'
+import { fakeClock } from './testing/index.ts'
+
+const penalty = { refusals: 3, withinMs: 60_000, blockMs: 600_000 }
+const limit = tokenBucket({ limit: 1, period: '1s' })
+
+function rig() {
+  const clock = fakeClock()
+  const engine = createEngine({ store: memoryStore({ clock }) })
+  const items = (key = 'ann') => [
+    { rule: 'login', name: 'user', limit, key, penalty },
+    { rule: 'login', name: 'global', limit: tokenBucket({ limit: 100, period: '1s' }), key: '' },
+  ]
+  return { clock, engine, items, check: (key?: string) => engine.check(items(key)) }
+}
+
+describe('a penalty', () => {
+  it('blocks the refused key at the last of so many refusals, and no other', async () => {
+    const { clock, check } = rig()
+    await check()
+    for (let i = 0; i < 3; i++) expect((await check()).reason).toBe('limit')
+    const blocked = await check()
+    expect([blocked.reason, blocked.limitedBy, blocked.retryAfterMs]).toEqual(['blocked', 'user', 600_000])
+    expect((await check('bob')).allowed).toBe(true)
+    clock.advance(599_999)
+    expect((await check()).reason).toBe('blocked')
+    clock.advance(1)
+    expect((await check()).allowed).toBe(true)
+  })
+
+  it('counts refusals within its time only', async () => {
+    const { clock, check } = rig()
+    await check()
+    for (let i = 0; i < 2; i++) await check()
+    clock.advance(60_000)
+    await check()
+    for (let i = 0; i < 2; i++) expect((await check()).reason).toBe('limit')
+    clock.advance(1000)
+    expect((await check()).allowed).toBe(true)
+  })
+
+  it('counts neither peeks nor refusals by another limit', async () => {
+    const { engine, check, items } = rig()
+    for (let i = 0; i < 100; i++) await check(`user${i}`)
+    for (let i = 0; i < 10; i++) expect((await check('ann')).limitedBy).toBe('global')
+    for (let i = 0; i < 10; i++) await engine.peek(items('user1'))
+    expect((await check('ann')).reason).toBe('limit')
+    expect((await engine.peek([items('ann')[0] as never])).allowed).toBe(true)
+  })
+})
