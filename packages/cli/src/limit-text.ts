@@ -11,7 +11,7 @@ const PERIODS: readonly (readonly [unit: string, ms: number])[] = [
 ]
 
 /** A limit as rule files write it: `800/s burst 120`. */
-export function rateText({ limit, capacity, periodMs }: LimitStatus): string {
+export function rateText({ limit, capacity, periodMs }: Pick<LimitStatus, 'limit' | 'capacity' | 'periodMs'>): string {
   const rate = periodMs === undefined ? `${limit}` : `${limit}/${periodText(periodMs)}`
   return capacity === limit ? rate : `${rate} burst ${capacity}`
 }

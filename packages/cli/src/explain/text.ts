@@ -47,11 +47,12 @@ function matchedLines({ rule, kind, why, cost, note, limits }: Judged, output: O
   const costs = note === undefined ? `costs ${cost}` : `costs ${cost} (${note})`
   const does = kind === 'limits' ? costs : kind === 'allow' ? 'allows it' : 'denies it'
   const head = `${output.style('bold', rule)}  matches ${why}, ${does}`
-  const rows = limits.map(({ name, note, status, storeKey }) => [
+  const rows = limits.map(({ name, note, status, item, storeKey }) => [
     `  ${name}`,
-    status ? rateText(status) : '',
+    // The store may be away: the numbers are the file's all the same.
+    item ? rateText({ ...item.limit, periodMs: item.limit.periodUs / 1000 }) : '',
     status ? shownLeft(status, output) : '',
-    [storeKey && output.style('dim', storeKey), note && `(${note})`].filter(Boolean).join('  '),
+    [storeKey && output.style('dim', storeKey), note].filter(Boolean).join('  '),
   ])
   return [head, ...table(rows)]
 }
