@@ -34,6 +34,8 @@ export class Exchange implements RuleRequest, Carried, OpenRequest {
   readonly #front: Front
   readonly #connection: Connection
   readonly #head: RequestHead
+  /** The request expects what nobody here can do. */
+  readonly #unexpected: boolean
   #authority = ''
   #way: LiveRoute | undefined
   #forwarding: Forwarding | undefined
@@ -42,16 +44,14 @@ export class Exchange implements RuleRequest, Carried, OpenRequest {
   #gone = false
   #counted = false
 
-  constructor(front: Front, connection: Connection, req: IncomingMessage, res: ServerResponse) {
+  constructor(front: Front, connection: Connection, req: IncomingMessage, res: ServerResponse, unexpected: boolean) {
     this.req = req
     this.res = res
     this.method = req.method as string
     this.#front = front
     this.#connection = connection
     this.#head = new RequestHead(req.rawHeaders, front.fields, connection.trusted)
-    connection.open += 1
-    connection.last = this
-    res.on('close', () => this.#closed())
+    this.#unexpected = unexpected
   }
 
   get trusted(): boolean {
@@ -66,15 +66,12 @@ export class Exchange implements RuleRequest, Carried, OpenRequest {
     return valuesOf(this.req.rawHeaders, name)
   }
 
-  /** Answers a request whose expectation nobody here can meet. */
-  refuseExpectation(): void {
-    this.#refuse(flaw(417, 'Only 100-continue can be expected.'))
-  }
-
   /** Judges the request, then answers it. */
   start(): void {
+    this.res.on('close', () => this.#closed())
     try {
-      this.#judge()
+      if (this.#unexpected) this.#refuse(flaw(417, 'Only 100-continue can be expected.'))
+      else this.#judge()
     } catch (error) {
       this.#broken(error)
     }
@@ -216,6 +213,13 @@ export class Exchange implements RuleRequest, Carried, OpenRequest {
   abandon(): void {
     this.#gone = true
     this.#forwarding?.abort()
+  }
+
+  stalled(): boolean {
+    if (this.req.complete || this.res.headersSent) return false
+    this.#forwarding?.abort()
+    this.#answer('error', 408, problem(408, 'The body did not arrive in time.'), this.ours)
+    return true
   }
 
   #refuse({ status, detail, fields }: Flaw): void {
