@@ -62,8 +62,9 @@ export class Exchange implements RuleRequest, Carried, OpenRequest {
     return this.#front.draining
   }
 
+  /** What the upstream is not shown cannot count: a caller could be somebody else for each request. */
   header(name: string): readonly string[] | undefined {
-    return valuesOf(this.req.rawHeaders, name)
+    return this.#head.hides(name) ? undefined : valuesOf(this.req.rawHeaders, name)
   }
 
   /** Judges the request, then answers it. */
@@ -145,7 +146,7 @@ export class Exchange implements RuleRequest, Carried, OpenRequest {
       this.host = connection.host
     }
     this.ip = connection.trusted
-      ? clientAddress(connection.peerText, (name) => this.header(name), this.#front.trust).ip
+      ? clientAddress(connection.peerText, (name) => valuesOf(this.req.rawHeaders, name), this.#front.trust).ip
       : connection.peer
     return undefined
   }
