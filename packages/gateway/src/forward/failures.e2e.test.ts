@@ -132,6 +132,11 @@ describe('an upstream that answers nonsense', () => {
       'HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n',
       'HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab',
       'HTTP/1.1 200 OK\r\nX: \x01\r\n\r\n',
+      'HTTP/1.1 099 OK\r\nContent-Length: 2\r\n\r\nok',
+      'HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n',
+      'HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n',
+      'HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nok',
+      'HTTP/1.1 200 OK\r\nTransfer-Encoding:\r\nContent-Length: 2\r\n\r\nok',
       '',
     ]
     for (const text of nonsense) {

@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { CheckItem, Decision, MatchedRule, RuleMatch, RuleRequest } from 'headgate'
 import { clientAddress, type Field, problem, problemBody, rateLimitFields, refusalStatus } from 'headgate/http'
 import { type Carried, Forwarding } from '../forward/forwarding.ts'
@@ -237,14 +237,20 @@ export class Exchange implements RuleRequest, Carried, OpenRequest {
   #send(status: number, body: string, ours: readonly Field[]): void {
     const { req, res } = this
     if (this.#gone) return
-    const unread = this.#head.hasBody && !req.complete
+    const unread = (this.#head.hasBody && !req.complete) || this.#head.misframed
     if (unread) {
       this.leaveUnread()
       // So that node does not read the body away by itself when the answer is out.
       req.read(0)
     }
-    res.writeHead(status, problemFields(body, ours, unread || this.closing))
-    res.end(body)
+    try {
+      // With its phrase: one of the upstream's that could not be sent would be left in the answer.
+      res.writeHead(status, STATUS_CODES[status], problemFields(body, ours, unread || this.closing))
+      res.end(body)
+    } catch (error) {
+      this.#front.log.error({ err: error }, 'an answer could not be written')
+      res.destroy()
+    }
   }
 
   #count(outcome: RequestOutcome): void {

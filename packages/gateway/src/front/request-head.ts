@@ -49,6 +49,8 @@ export class RequestHead {
   hosts = 0
   contentLength: string | undefined
   chunked = false
+  /** Another coding than chunked alone: others may see another end of the body. */
+  misframed = false
   forwardedFor: string | undefined
   forwardedProto: string | undefined
   forwardedHost: string | undefined
@@ -98,6 +100,7 @@ export class RequestHead {
         this.contentLength = value
         break
       case TRANSFER_ENCODING:
+        if (this.chunked || (value !== 'chunked' && value.toLowerCase() !== 'chunked')) this.misframed = true
         this.chunked = true
         break
       case FORWARDED_FOR:
