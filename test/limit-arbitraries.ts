@@ -29,6 +29,18 @@ export const fixedWindows: fc.Arbitrary<Limit> = fc
   )
   .map(([limit, period, align]) => fixedWindow({ limit, period, align: align as 'clock' }))
 
+export const calendars: fc.Arbitrary<Limit> = fc
+  .tuple(
+    fc.oneof(fc.integer({ min: 1, max: 12 }), sized(1_000_000, 1)),
+    fc.constantFrom('minute', 'hour', 'day', 'week', 'month', 'year'),
+    fc.constantFrom('UTC', 'Europe/Berlin', 'Asia/Kathmandu', 'Australia/Lord_Howe', 'America/Havana'),
+    fc.integer({ min: 1, max: 31 }),
+  )
+  .map(([limit, period, timeZone, day]) => {
+    const anchor = period === 'month' ? { anchorDay: day } : period === 'week' ? { anchorDay: (day % 7) + 1 } : {}
+    return fixedWindow({ limit, period, align: 'calendar', timeZone, ...anchor })
+  })
+
 export const leakyBuckets: fc.Arbitrary<Limit> = fc
   .tuple(fc.integer({ min: 1, max: 12 }), periodMs, fc.integer({ min: 0, max: 12 }))
   .map(([limit, period, queue]) => leakyBucket({ limit, period, queue }))

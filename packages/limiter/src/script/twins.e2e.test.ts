@@ -2,7 +2,14 @@ import fc from 'fast-check'
 import { Redis } from 'ioredis-5'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { sized } from '../../../../test/arbitraries.ts'
-import { fixedWindows, leakyBuckets, slots, smallBuckets, tokenBuckets } from '../../../../test/limit-arbitraries.ts'
+import {
+  calendars,
+  fixedWindows,
+  leakyBuckets,
+  slots,
+  smallBuckets,
+  tokenBuckets,
+} from '../../../../test/limit-arbitraries.ts'
 import { type RedisServer, startRedis } from '../../../../test/redis.ts'
 import { ceilDiv } from '../algorithms/exact.ts'
 import { fixedWindow } from '../algorithms/fixed-window/index.ts'
@@ -274,6 +281,7 @@ const limits = fc.array(
   fc.oneof(
     { weight: 3, arbitrary: smallBuckets },
     { weight: 3, arbitrary: fixedWindows },
+    calendars,
     { weight: 2, arbitrary: tokenBuckets },
     { weight: 2, arbitrary: leakyBuckets },
     { weight: 2, arbitrary: slots },
