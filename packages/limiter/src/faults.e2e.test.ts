@@ -4,6 +4,8 @@ import { type RedisServer, startRedis } from '../../../test/redis.ts'
 import { concurrency } from './algorithms/concurrency/index.ts'
 import { fixedWindow } from './algorithms/fixed-window/index.ts'
 import { leakyBucket } from './algorithms/leaky-bucket/index.ts'
+import { slidingLog } from './algorithms/sliding-log/index.ts'
+import { slidingWindow } from './algorithms/sliding-window/index.ts'
 import { tokenBucket } from './algorithms/token-bucket/index.ts'
 import type { Decision } from './decision.ts'
 import { createEngine, type Engine } from './engine.ts'
@@ -39,6 +41,8 @@ const anyOf: Record<string, (limit: number) => Limit> = {
   'leaky bucket': (limit) => leakyBucket({ limit, period: '1m', queue: limit - 1 }),
   'fixed window': (limit) => fixedWindow({ limit, period: '1m', align: 'first-hit' }),
   calendar: (limit) => fixedWindow({ limit, period: 'year', align: 'calendar', timeZone: 'Asia/Kathmandu' }),
+  'sliding window': (limit) => slidingWindow({ limit, period: '1m' }),
+  'sliding log': (limit) => slidingLog({ limit, period: '1m' }),
   concurrency: (limit) => concurrency({ limit, ttl: '1m' }),
 }
 

@@ -4,6 +4,8 @@ import { type RedisServer, startRedis } from '../../../test/redis.ts'
 import { concurrency } from './algorithms/concurrency/index.ts'
 import { fixedWindow } from './algorithms/fixed-window/index.ts'
 import { leakyBucket } from './algorithms/leaky-bucket/index.ts'
+import { slidingLog } from './algorithms/sliding-log/index.ts'
+import { slidingWindow } from './algorithms/sliding-window/index.ts'
 import { tokenBucket } from './algorithms/token-bucket/index.ts'
 import { createEngine, type Engine } from './engine.ts'
 import { HeadgateError } from './errors.ts'
@@ -44,6 +46,8 @@ const own: Record<string, Limit> = {
   'fixed-window': fixedWindow({ limit: 2, period: '1h', align: 'first-hit', scope: 'instance' }),
   calendar: fixedWindow({ limit: 2, period: 'year', align: 'calendar', scope: 'instance' }),
   concurrency: concurrency({ limit: 2, scope: 'instance' }),
+  'sliding-window': slidingWindow({ limit: 2, period: '1h', scope: 'instance' }),
+  'sliding-log': slidingLog({ limit: 2, period: '1h', scope: 'instance' }),
 }
 // Windows: nothing of them drains while a test looks.
 const window = (limit: number, scope?: 'instance') =>

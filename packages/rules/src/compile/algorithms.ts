@@ -5,6 +5,8 @@ import {
   type InvalidArgumentError,
   type Limit,
   leakyBucket,
+  slidingLog,
+  slidingWindow,
   tokenBucket,
 } from 'headgate'
 import { countOf, isRate, parseRate, RATE_HINT, type Rate, UNLIMITED } from '../rate.ts'
@@ -34,6 +36,9 @@ const MAKE: { readonly [A in Algorithm]: (made: Made, settings: Settings) => Lim
   'leaky-bucket': (made, { queue, scope }) => leakyBucket(given({ ...numbersOf(made), queue, scope })),
   'fixed-window': (made, { align, timeZone, anchorDay, scope }) =>
     fixedWindow(given({ ...numbersOf(made, align), align, timeZone, anchorDay, scope })),
+  'sliding-window': (made, { slices, strict, scope }) =>
+    slidingWindow(given({ ...numbersOf(made), slices, strict, scope })),
+  'sliding-log': (made, { scope }) => slidingLog(given({ ...numbersOf(made), scope })),
   concurrency: ({ units }, { ttl, scope }) => concurrency(given({ limit: units, ttl, scope })),
 }
 
@@ -48,7 +53,7 @@ const KEYS = {
   slices: 'sliding-window',
   strict: 'sliding-window',
   ttl: 'concurrency',
-} as const satisfies { readonly [K in keyof LimitValues]?: string }
+} as const satisfies { readonly [K in keyof LimitValues]?: Algorithm }
 
 const KEY_NAMES = Object.keys(KEYS) as (keyof typeof KEYS)[]
 
@@ -116,7 +121,17 @@ export function limitOf(
 /** What a limit is, in words: `800/s burst 120`, `1000/day, calendar Asia/Shanghai`, `10 held at once, ttl 1m`. */
 export function wordsOf({ limit, burst }: Numbers, algorithm: Algorithm, settings: Settings): string {
   if (limit === UNLIMITED) return UNLIMITED
-  const { initial, queue, align, timeZone = 'UTC', anchorDay, ttl = '1m', scope } = settings
+  const {
+    initial,
+    queue,
+    align,
+    timeZone = 'UTC',
+    anchorDay,
+    slices = 10,
+    strict = false,
+    ttl = '1m',
+    scope,
+  } = settings
   const own: { readonly [A in Algorithm]: readonly unknown[] } = {
     'token-bucket': [
       `${limit}${burst === undefined ? '' : ` burst ${burst}`}`,
@@ -127,6 +142,8 @@ export function wordsOf({ limit, burst }: Numbers, algorithm: Algorithm, setting
       align === 'calendar'
         ? [limit, `calendar ${timeZone}`, anchorDay !== undefined && `from day ${anchorDay}`]
         : [`${limit} fixed-window`, align === 'first-hit' && align],
+    'sliding-window': [`${limit} sliding-window`, `${slices} slices`, strict && 'strict'],
+    'sliding-log': [`${limit} sliding-log`],
     concurrency: [`${limit} held at once`, `ttl ${ttl}`],
   }
   return [...own[algorithm], scope === 'instance' && 'each instance its own']

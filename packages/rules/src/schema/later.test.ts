@@ -17,10 +17,6 @@ const LATER: [text: string, path: string][] = [
   [rule('respond: {}'), 'rules[0].respond'],
   [rule('schedule: {}'), 'rules[0].schedule'],
   [rule('match: { descriptor: {} }'), 'rules[0].match.descriptor'],
-  ...['algorithm: sliding-window', 'algorithm: sliding-log'].map((text): [string, string] => [
-    `rules: [{ name: a, limits: [{ by: ip, limit: 5/s, ${text} }] }]`,
-    'rules[0].limits[0].algorithm',
-  ]),
 ]
 
 describe('what a later version will know', () => {

@@ -88,8 +88,14 @@ const match = section(
   ['descriptor'],
 )
 
-const ALGORITHMS = ['token-bucket', 'leaky-bucket', 'fixed-window', 'concurrency'] as const
-const LATER = ['sliding-window', 'sliding-log']
+const ALGORITHMS = [
+  'token-bucket',
+  'leaky-bucket',
+  'fixed-window',
+  'sliding-window',
+  'sliding-log',
+  'concurrency',
+] as const
 
 const burst = integer('The most units that can be taken at once; default: the N of the rate.', 1, MAX_UNITS)
 
@@ -115,7 +121,7 @@ const limit = section(
     limit: rateOrCount(
       'So many units a period, such as 800/s; `0/s` refuses all, `unlimited` does not limit. Of concurrency a bare count.',
     ),
-    algorithm: word(ALGORITHMS, 'How many may pass when.', { default: 'token-bucket', later: LATER }).optional(),
+    algorithm: word(ALGORITHMS, 'How many may pass when.', { default: 'token-bucket' }).optional(),
     burst: burst.optional(),
     initial: word(['full', 'empty'], 'Of a token bucket: how a counter begins that nothing is known of.', {
       default: 'full',
