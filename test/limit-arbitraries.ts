@@ -1,5 +1,5 @@
 import fc from 'fast-check'
-import { concurrency, fixedWindow, type Limit, leakyBucket, tokenBucket } from 'headgate'
+import { concurrency, fixedWindow, type Limit, leakyBucket, slidingLog, slidingWindow, tokenBucket } from 'headgate'
 import { sized } from './arbitraries.ts'
 
 const PERIODS_MS = [1, 10, 1000, 60_000, 3_600_000, 86_400_000, 365 * 86_400_000]
@@ -29,9 +29,34 @@ export const fixedWindows: fc.Arbitrary<Limit> = fc
   )
   .map(([limit, period, align]) => fixedWindow({ limit, period, align: align as 'clock' }))
 
+export const calendars: fc.Arbitrary<Limit> = fc
+  .tuple(
+    fc.oneof(fc.integer({ min: 1, max: 12 }), sized(1_000_000, 1)),
+    fc.constantFrom('minute', 'hour', 'day', 'week', 'month', 'year'),
+    fc.constantFrom('UTC', 'Europe/Berlin', 'Asia/Kathmandu', 'Australia/Lord_Howe', 'America/Havana'),
+    fc.integer({ min: 1, max: 31 }),
+  )
+  .map(([limit, period, timeZone, day]) => {
+    const anchor = period === 'month' ? { anchorDay: day } : period === 'week' ? { anchorDay: (day % 7) + 1 } : {}
+    return fixedWindow({ limit, period, align: 'calendar', timeZone, ...anchor })
+  })
+
 export const leakyBuckets: fc.Arbitrary<Limit> = fc
   .tuple(fc.integer({ min: 1, max: 12 }), periodMs, fc.integer({ min: 0, max: 12 }))
   .map(([limit, period, queue]) => leakyBucket({ limit, period, queue }))
+
+export const slidingWindows: fc.Arbitrary<Limit> = fc
+  .tuple(
+    fc.oneof(fc.integer({ min: 1, max: 12 }), sized(1_000_000, 1), sized(2 ** 49, 1)),
+    periodMs,
+    fc.oneof(fc.constantFrom(1, 2, 10, 60), fc.integer({ min: 1, max: 60 })),
+    fc.boolean(),
+  )
+  .map(([limit, period, slices, strict]) => slidingWindow({ limit, period, slices, strict }))
+
+export const slidingLogs: fc.Arbitrary<Limit> = fc
+  .tuple(fc.oneof({ weight: 3, arbitrary: fc.integer({ min: 1, max: 12 }) }, sized(10_000, 1)), periodMs)
+  .map(([limit, period]) => slidingLog({ limit, period }))
 
 export const slots: fc.Arbitrary<Limit> = fc
   .tuple(fc.integer({ min: 1, max: 12 }), periodMs)

@@ -13,6 +13,8 @@ const parts = [
   'algorithms/token-bucket/token-bucket.lua',
   'algorithms/leaky-bucket/leaky-bucket.lua',
   'algorithms/fixed-window/fixed-window.lua',
+  'algorithms/sliding-window/sliding-window.lua',
+  'algorithms/sliding-log/sliding-log.lua',
   'algorithms/concurrency/concurrency.lua',
   'script/marks.lua',
   'script/decide.lua',

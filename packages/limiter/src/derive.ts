@@ -1,6 +1,6 @@
 import type { BesideDecision, Decision, LimitStatus, Reason, Source } from './decision.ts'
 import { writeReceipt } from './receipt.ts'
-import type { Check, Follower, Part, Verdict } from './store.ts'
+import type { Check, Follower, OperationName, Part, Verdict } from './store.ts'
 
 /**
  * The decision that a verdict means. Stores return little: everything a caller is told beyond the
@@ -75,7 +75,13 @@ export class Decided implements Decision {
   }
 
   /** One decision of the parts of a check that were decided apart, `first` before `second`. */
-  static join(parts: readonly Part[], first: Decided, second: Decision, ofFirst: (part: Part) => boolean): Decision {
+  static join(
+    parts: readonly Part[],
+    first: Decided,
+    second: Decision,
+    ofFirst: (part: Part) => boolean,
+    operation?: OperationName,
+  ): Decision {
     const refused = [first, second].filter(({ allowed }) => !allowed)
     const worst = refused.reduce<Decision | undefined>(
       (worst, each) => (worst === undefined || each.retryAfterMs > worst.retryAfterMs ? each : worst),
@@ -97,11 +103,14 @@ export class Decided implements Decision {
     if (worst?.rule !== undefined) joined.rule = worst.rule
     if (worst?.limitedBy !== undefined) joined.limitedBy = worst.limitedBy
     if (second.beside !== undefined) joined.beside = second.beside
+    // Both give what either can give; who waits for both waits for the later one.
+    const taken = operation === 'take-up-to'
+    const result = resultOf(second) ?? first.#result
+    joined.#result = taken ? Math.min(first.#result, result) : Math.max(first.#result, result)
     if (joined.allowed) {
-      joined.#parts = parts
+      joined.#parts = taken ? parts.map((part) => ({ ...part, cost: joined.#result })) : parts
       joined.#receipts = inOrder
     }
-    joined.#result = Math.max(first.#result, resultOf(second) ?? 0)
     return joined
   }
 

@@ -242,8 +242,8 @@ export class EngineCore implements Engine {
   /** An operation on keys, where they are kept. @throws StoreUnavailableError (rejected) */
   async operate(check: Check, where: 'store' | 'local' = 'store'): Promise<number[]> {
     if (this.closed) throw closedError()
-    if (where === 'local' && this.policy !== undefined) return results(check, this.policy.settle(check))
     return this.split.operate(check, async (shared) => {
+      if (where === 'local' && this.policy !== undefined) return results(shared, this.policy.settle(shared))
       if (this.store.kind === 'local') return results(shared, this.store.judge(shared))
       try {
         return results(shared, await this.store.run(shared, performance.now() + this.timeoutMs))

@@ -1,7 +1,11 @@
 import { Redis } from 'ioredis-5'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type RedisServer, startRedis } from '../../../test/redis.ts'
+import { concurrency } from './algorithms/concurrency/index.ts'
 import { fixedWindow } from './algorithms/fixed-window/index.ts'
+import { leakyBucket } from './algorithms/leaky-bucket/index.ts'
+import { slidingLog } from './algorithms/sliding-log/index.ts'
+import { slidingWindow } from './algorithms/sliding-window/index.ts'
 import { tokenBucket } from './algorithms/token-bucket/index.ts'
 import type { Decision } from './decision.ts'
 import { createEngine, type Engine } from './engine.ts'
@@ -29,6 +33,17 @@ afterAll(async () => {
 const stores: Record<string, (clock: FakeClock) => Store> = {
   'in memory': (clock) => memoryStore({ clock }),
   'in Redis': (clock) => redisStoreOnClock(redis, clock, { prefix: 'faults' }),
+}
+
+/** What begins at nothing used and holds so many units, of every algorithm. */
+const anyOf: Record<string, (limit: number) => Limit> = {
+  'token bucket': (limit) => tokenBucket({ limit, period: '1m' }),
+  'leaky bucket': (limit) => leakyBucket({ limit, period: '1m', queue: limit - 1 }),
+  'fixed window': (limit) => fixedWindow({ limit, period: '1m', align: 'first-hit' }),
+  calendar: (limit) => fixedWindow({ limit, period: 'year', align: 'calendar', timeZone: 'Asia/Kathmandu' }),
+  'sliding window': (limit) => slidingWindow({ limit, period: '1m' }),
+  'sliding log': (limit) => slidingLog({ limit, period: '1m' }),
+  concurrency: (limit) => concurrency({ limit, ttl: '1m' }),
 }
 
 /** Faults that real limiters shipped, each under its public report; on a clock that the test moves. */
@@ -269,6 +284,51 @@ describe.each(Object.entries(stores))('faults of other limiters are impossible %
     expect(allowed).toBe(10)
     await other.close()
   })
+
+  it.each(Object.entries(anyOf))(
+    'nodes on different versions of a %s count together, and rules alike apart (apache/apisix#6760)',
+    async (_name, limitOf) => {
+      const other = createEngine({ store, timeoutMs: 10_000 })
+      const item = (rule: string) => ({ rule, name: 'x', limit: limitOf(10), key: 'ann' })
+      let allowed = 0
+      for (let i = 0; i < 100; i++) {
+        const engineOf = i % 2 === 0 ? engine : other
+        if ((await engineOf.check([item('a'), ...(i % 2 === 0 ? [] : [item(`other${i}`)])])).allowed) allowed += 1
+      }
+      expect([allowed, left(await engine.peek([item('b')]))]).toEqual([10, [10]])
+      await other.close()
+    },
+  )
+
+  it.each(Object.entries(anyOf))(
+    'a %s keeps what was used when its rule changes, and when it does not (redisson/redisson#2618, #5098)',
+    async (_name, limitOf) => {
+      expect(left(await take(limitOf(100), 80))).toEqual([20])
+      for (let i = 0; i < 1000; i++) expect(left(await peek(limitOf(100)))).toEqual([20])
+      for (let i = 0; i < 20; i++) expect((await take(limitOf(50))).allowed).toBe(false)
+      expect(left(await peek(limitOf(200)))).toEqual([120])
+      expect(left(await take(limitOf(200), 20))).toEqual([100])
+    },
+  )
+
+  it.each([
+    ['leaky bucket', leakyBucket({ limit: 1, period: '1h' }), leakyBucket({ limit: 1, period: '1s' }), 1000],
+    ['concurrency', concurrency({ limit: 1, ttl: '60s' }), concurrency({ limit: 1, ttl: '10s' }), 10_000],
+    [
+      'calendar',
+      fixedWindow({ limit: 1, period: 'year', align: 'calendar' }),
+      fixedWindow({ limit: 1, period: 'minute', align: 'calendar' }),
+      60_000,
+    ],
+  ])(
+    'a shorter period of a %s is in force within it (redisson/redisson#5060)',
+    async (_name, long, short, withinMs) => {
+      while ((await take(long)).allowed) clock.advance(0)
+      expect((await take(short)).retryAfterMs).toBeLessThanOrEqual(withinMs)
+      clock.advance(withinMs)
+      expect((await take(short)).allowed).toBe(true)
+    },
+  )
 
   it('two rules of the same numbers do not share a counter (apache/apisix#6760)', async () => {
     const limit = tokenBucket({ limit: 1, period: '1h' })

@@ -1,6 +1,8 @@
 export { type ConcurrencyOptions, concurrency } from './algorithms/concurrency/index.ts'
 export { type FixedWindowOptions, fixedWindow } from './algorithms/fixed-window/index.ts'
 export { type LeakyBucketOptions, leakyBucket } from './algorithms/leaky-bucket/index.ts'
+export { type SlidingLogOptions, slidingLog } from './algorithms/sliding-log/index.ts'
+export { type SlidingWindowOptions, slidingWindow } from './algorithms/sliding-window/index.ts'
 export { type TokenBucketOptions, tokenBucket } from './algorithms/token-bucket/index.ts'
 export type { Clock } from './clock.ts'
 export type {

@@ -137,9 +137,10 @@ export class Operations {
     const number = idOf(id)
     const where = decision?.source === 'local' ? 'local' : 'store'
     const operate = async (name: OperationName, args: number[], cost?: number): Promise<number[]> => {
-      // Nothing was charged where only a policy let it pass.
-      if (decision?.source === 'policy') return parts.map(() => (name === 'extend' ? 1 : 0))
-      const charged = parts.map((part) => (cost === undefined || part.cost === 0 ? part : { ...part, cost }))
+      // Where only a policy let it pass, nothing was charged but what this process keeps for itself.
+      const kept = decision?.source === 'policy' ? parts.filter(({ limit }) => limit.scope === 'instance') : parts
+      if (kept.length === 0) return parts.map(() => (name === 'extend' ? 1 : 0))
+      const charged = kept.map((part) => (cost === undefined || part.cost === 0 ? part : { ...part, cost }))
       return this.ways.operate({ parts: charged, peek: false, operation: op(name, ...args) }, where)
     }
     const commit = async (actual?: number): Promise<Committed> => {

@@ -53,9 +53,18 @@ export class Split {
     const own = this.judgeOwn({ ...check, parts: ownParts, followers: undefined })
     const shared = sharedOf(check, own)
     if (shared.parts.length === 0 && shared.followers === undefined) return own
-    const decision = await decideShared(shared)
-    if (own.allowed && !check.peek) this.giveBack(own, ownParts, decision, check.operation?.name)
-    return joinDecisions(check.parts, own, decision, isOwn)
+    const operation = check.operation?.name
+    const charged = own.allowed && !check.peek
+    let decision: Decision
+    try {
+      decision = await decideShared(shared)
+    } catch (error) {
+      // No decision charges nothing.
+      if (charged) this.giveBack(own, ownParts, 0)
+      throw error
+    }
+    if (charged) this.giveBack(own, ownParts, keptOf(decision, operation))
+    return joinDecisions(check.parts, own, decision, isOwn, operation)
   }
 
   private judgeOwn(check: Check): Decided {
@@ -63,12 +72,7 @@ export class Split {
   }
 
   /** What the others did not admit is not kept here. */
-  private giveBack(own: Decided, parts: readonly Part[], decision: Decision, operation?: OperationName): void {
-    const kept = !decision.allowed
-      ? 0
-      : operation === 'take-up-to'
-        ? (resultOf(decision) ?? 0)
-        : Number.MAX_SAFE_INTEGER
+  private giveBack(own: Decided, parts: readonly Part[], kept: number): void {
     const charges = readReceipt(own.receipt, parts.length)
     const back = parts.map((part, i) => {
       const { cost, instantUs } = charges[i] as (typeof charges)[number]
@@ -77,6 +81,8 @@ export class Split {
     if (back.every(({ cost }) => cost === 0)) return
     this.operateOwn({ parts: back.filter(({ limit }) => !limit.holdsSlots), peek: false, operation: REFUND })
     this.operateOwn({ parts: back.filter(({ limit }) => limit.holdsSlots), peek: false, operation: RELEASE })
+    // What is told is what is left now.
+    own.limits = this.judgeOwn({ parts, peek: true }).limits
   }
 
   private operateOwn(check: Check): number[] {
@@ -87,8 +93,10 @@ export class Split {
     // Slots of a local share are held where they were taken; without a store nothing holds any.
     const where = decision.source === 'local' ? 'local' : 'store'
     const operate = async (name: 'release' | 'renew') => {
-      if (decision.source === 'policy') return slots.map(() => 1)
-      return this.operateAll({ parts: slots, peek: false, operation: { name, args: [] } }, where)
+      const held = decision.source === 'policy' ? slots.filter(isOwn) : slots
+      return held.length === 0
+        ? []
+        : this.operateAll({ parts: held, peek: false, operation: { name, args: [] } }, where)
     }
     let released: Promise<void> | undefined
     decision.release = () => {
@@ -101,6 +109,12 @@ export class Split {
 
 const REFUND = { name: 'refund', args: [0] } as const
 const RELEASE = { name: 'release', args: [] } as const
+
+/** How much of what was charged here the others admitted too. */
+function keptOf(decision: Decision, operation?: OperationName): number {
+  if (!decision.allowed) return 0
+  return operation === 'take-up-to' ? (resultOf(decision) ?? Number.MAX_SAFE_INTEGER) : Number.MAX_SAFE_INTEGER
+}
 
 function isOwn({ limit }: Part): boolean {
   return limit.scope === 'instance'

@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { checkRate, isRate, parseRate } from './rate.ts'
+import { checkRate, isRate, parseRate, type Rate } from './rate.ts'
 import { errors, itemsOf, rules } from './test-support/rules.ts'
 
 const withLimit = (limit: string) => `rules: [{ name: a, description: d, limits: [{ by: ip, limit: ${limit} }] }]`
@@ -17,11 +17,23 @@ describe('a rate', () => {
     ['7/w', 7, 604_800_000],
     ['1/seconds', 1, 1000],
   ])('%s is units and a period', (text, units, periodMs) => {
-    expect(parseRate(text)).toEqual({ units, periodMs, text })
+    expect(parseRate(text)).toMatchObject({ units, periodMs, text, fixed: true })
   })
 
-  it.each(['1/month', '5/2years'])('%s needs a calendar, which is not supported yet', (text) => {
-    expect(parseRate(text)).toMatchObject({ code: 'HEADGATE_RULES_UNSUPPORTED' })
+  it.each([
+    ['1000/month', 'month', 30, false],
+    ['5/years', 'year', 365, false],
+    ['5/d', 'day', 1, true],
+    ['5/weeks', 'week', 7, true],
+    ['5/2d', undefined, 2, true],
+    ['5/24h', undefined, 1, true],
+  ])('%s has this name in a calendar: %s', (text, calendar, days, fixed) => {
+    const rate = parseRate(text) as Rate
+    expect([rate.calendar, rate.periodMs, rate.fixed]).toEqual([calendar, days * 86_400_000, fixed])
+  })
+
+  it.each(['5/2years', '1/1month'])('%s has no fixed length', (text) => {
+    expect(parseRate(text)).toMatchObject({ code: 'HEADGATE_RULES_VALUE' })
   })
 
   it.each(['5/fortnight', '5/S', '5/M', '5/ss', '5/mss', '5/constructor', '5/0s', '5/-1s'])(

@@ -3,9 +3,14 @@ import type { Objection } from './schema/notes.ts'
 /** So many units a period. */
 export interface Rate {
   readonly units: number
+  /** Of a month and a year, which have no fixed length: 30 and 365 days. */
   readonly periodMs: number
   /** As it is written, such as `800/s`. */
   readonly text: string
+  /** The period's name in a calendar, where it is one of its periods. */
+  readonly calendar?: 'minute' | 'hour' | 'day' | 'week' | 'month' | 'year'
+  /** Whether the period has a length outside a calendar. */
+  readonly fixed: boolean
 }
 
 const UNIT_MS: Readonly<Record<string, number>> = {
@@ -20,8 +25,21 @@ const UNIT_MS: Readonly<Record<string, number>> = {
   hour: 3_600_000,
   day: 86_400_000,
   week: 604_800_000,
+  month: 30 * 86_400_000,
+  year: 365 * 86_400_000,
 }
-const CALENDAR_UNITS = ['month', 'year']
+const CALENDAR: Readonly<Record<string, Rate['calendar']>> = {
+  m: 'minute',
+  h: 'hour',
+  d: 'day',
+  w: 'week',
+  minute: 'minute',
+  hour: 'hour',
+  day: 'day',
+  week: 'week',
+  month: 'month',
+  year: 'year',
+}
 
 const RATE = /^(0|[1-9]\d*)\/((?:[1-9]\d*)?)([a-zA-Z]+)$/
 
@@ -35,15 +53,17 @@ export function parseRate(text: string): Rate | Objection {
   if (!parts) return form(`{} is not a rate; write ${RATE_HINT}; 0/s refuses all, unlimited does not limit`)
   const [, units = '', count = '', unit = ''] = parts
   const single = unit.length > 3 && unit.endsWith('s') ? unit.slice(0, -1) : unit
-  if (CALENDAR_UNITS.includes(single)) {
-    const message = `{} has no fixed length and needs align: calendar, which is not supported yet; write a period in days`
-    return { code: 'HEADGATE_RULES_UNSUPPORTED', message }
-  }
   const unitMs = Object.hasOwn(UNIT_MS, single) ? UNIT_MS[single] : undefined
   if (unitMs === undefined) {
-    return form(`{} has no period that is known; write ms, s, m, h, d, w, or second, minute, hour, day, week`)
+    return form(
+      `{} has no period that is known; write ms, s, m, h, d, w, or second, minute, hour, day, week, month, year`,
+    )
   }
-  const rate = { units: Number(units), periodMs: (count === '' ? 1 : Number(count)) * unitMs, text }
+  const fixed = single !== 'month' && single !== 'year'
+  if (!fixed && count !== '') return form(`{} has no fixed length; write one ${single}, such as 1000/${single}`)
+  const calendar = count === '' && Object.hasOwn(CALENDAR, single) ? CALENDAR[single] : undefined
+  const periodMs = (count === '' ? 1 : Number(count)) * unitMs
+  const rate: Rate = { units: Number(units), periodMs, text, fixed, ...(calendar && { calendar }) }
   if (Number.isSafeInteger(rate.units) && Number.isSafeInteger(rate.periodMs * 1000)) return rate
   return { code: 'HEADGATE_RULES_RANGE', message: TOO_LARGE }
 }
@@ -61,4 +81,15 @@ export function checkRate(text: string): Objection | undefined {
   if (text === UNLIMITED) return undefined
   const rate = parseRate(text)
   return isRate(rate) ? undefined : rate
+}
+
+/** A bare count, such as `10`, also as a text; undefined: it is none. */
+export function countOf(value: string | number): number | undefined {
+  if (typeof value === 'number') return value
+  return /^(0|[1-9]\d{0,15})$/.test(value) ? Number(value) : undefined
+}
+
+/** What a limit may be, as a text: a rate, `unlimited`, or a count. Which of them it must be depends on its algorithm. */
+export function checkLimit(text: string): Objection | undefined {
+  return countOf(text) === undefined ? checkRate(text) : undefined
 }

@@ -115,6 +115,10 @@ export interface CompiledLimit {
   readonly by: readonly string[]
   /** As it is written, such as `800/s`. */
   readonly text: string
+  /** With what belongs to its algorithm, such as `10 held at once, ttl 1m`. */
+  readonly words: string
+  /** Of calendar windows: whose days and months. */
+  readonly timeZone?: string
   /** undefined: unlimited. */
   readonly limit: Limit | undefined
   readonly overrides: readonly CompiledOverride[]
@@ -124,6 +128,7 @@ export interface CompiledOverride {
   /** A value, or a prefix with a final `*`. */
   readonly value: string
   readonly text: string
+  readonly words: string
   /** undefined: unlimited. */
   readonly limit: Limit | undefined
 }

@@ -3,6 +3,8 @@ import { concurrencyCodec } from './concurrency/index.ts'
 import { fixedWindowCodec } from './fixed-window/index.ts'
 import { leakyBucketCodec } from './leaky-bucket/index.ts'
 import { sinceCodec } from './since.ts'
+import { slidingLogCodec } from './sliding-log/index.ts'
+import { slidingWindowCodec } from './sliding-window/index.ts'
 import { tokenBucketCodec } from './token-bucket/index.ts'
 
 /** All algorithms by the code that their stored states begin with. */
@@ -10,6 +12,8 @@ const codecs: readonly Codec[] = [
   tokenBucketCodec,
   fixedWindowCodec,
   leakyBucketCodec,
+  slidingWindowCodec as Codec,
+  slidingLogCodec as Codec,
   concurrencyCodec as Codec,
   sinceCodec,
 ]

@@ -1,5 +1,6 @@
 import { type Duration, durationUs } from '../duration.ts'
 import { InvalidArgumentError, show } from '../errors.ts'
+import type { Limit } from '../limit.ts'
 import { MAX_EXACT } from './exact.ts'
 
 /** The longest period, in µs: ten years. It keeps every instant that a state can name below 2^53. */
@@ -33,4 +34,20 @@ export function periodOf(period: Duration, argument: string): number {
     )
   }
   return us
+}
+
+/** Whose budget it is. `instance`: each process has its own, in its memory. Absent: all share one. */
+export type Scope = 'instance'
+
+/** The limit with its `scope`, which every algorithm takes. */
+export function scoped<L extends Limit>(limit: L, scope: Scope | undefined): L {
+  if (scope === undefined) return limit
+  if (scope !== 'instance') {
+    throw new InvalidArgumentError(
+      'scope',
+      `${show(scope)} is not 'instance'; leave it out for a budget that all share`,
+    )
+  }
+  // It is of this process alone with and without a store: nothing is to be shared out.
+  return Object.assign(limit, { scope, share: () => limit })
 }

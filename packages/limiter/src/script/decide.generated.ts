@@ -371,6 +371,446 @@ builders[FIXED_WINDOW] = function()
   }
   return own
 end
+builders[SLIDING_WINDOW] = function()
+  local MAX_PARTED = 2251799813685248
+  local MAX_SLICES = 60
+  local floor = math.floor
+  local function portion(a, b, c)
+    local product = a * b
+    if product <= MAX_EXACT then return ceil_div(product, c) end
+    return a == c and b or mul_div_ceil(a, b, c)
+  end
+  local function oldest_slice(period, slice, now)
+    return floor((now - period + 1) / slice)
+  end
+  local function lapse_of(period, width, slice)
+    return (slice + 1) * width - 1 + period
+  end
+  local function recut(cut, state, slice, at)
+    local over = (slice + 1) * state[3]
+    local newest = over - 1 < at and over - 1 or at
+    local own = floor(newest / cut[4])
+    local latest = floor((over + state[2] - cut[3]) / cut[4]) - 1
+    return own < latest and own or latest
+  end
+  local function lay(cut, state, now)
+    local oldest = oldest_slice(cut[3], cut[4], now)
+    local size = floor(now / cut[4]) - oldest + 1
+    local counts = {}
+    for i = 1, size do counts[i] = 0 end
+    if not state then return counts end
+    local at = state[4] < now and state[4] or now
+    local former = state[5]
+    local first = floor(at / state[3]) - #former + 1
+    local same = state[2] == cut[3] and state[3] == cut[4]
+    for i = 1, #former do
+      local count = former[i]
+      if count > 0 then
+        local slice = first + i - 1
+        if not same then slice = recut(cut, state, slice, at) end
+        local place = slice - oldest + 1
+        if place >= 1 then counts[place] = counts[place] + count end
+      end
+    end
+    if state[4] > now then
+      local left = cut[2]
+      for i = size, 1, -1 do
+        if counts[i] > left then counts[i] = left end
+        left = left - counts[i]
+      end
+    end
+    return counts
+  end
+  local function used_of(cut, counts, now)
+    local used = 0
+    for i = 1, #counts do used = used + counts[i] end
+    if cut[5] == 1 then return used end
+    local first = floor(now / cut[4]) - #counts + 1
+    local part = lapse_of(cut[3], cut[4], first) - now
+    return part < cut[4] and used - counts[1] + portion(part, counts[1], cut[4]) or used
+  end
+  local function fits_at(cut, counts, now, room)
+    local newest = floor(now / cut[4])
+    local newer = 0
+    for i = #counts, 1, -1 do
+      local count = counts[i]
+      if newer + count > room then
+        local slice = newest - #counts + i
+        local part = cut[5] == 1 and cut[4] or portion(newer + count - room, cut[4], count)
+        local at = slice * cut[4] - 1 + cut[3] + part
+        return at > now and at or 0
+      end
+      newer = newer + count
+    end
+    return 0
+  end
+  local function empty_at(period, width, counts, newest)
+    for i = #counts, 1, -1 do
+      if counts[i] > 0 then return lapse_of(period, width, newest - #counts + i) end
+    end
+    return 0
+  end
+  local function kept(counts)
+    local from = 1
+    while from < #counts and counts[from] == 0 do from = from + 1 end
+    local rest = {}
+    local total = 0
+    for i = from, #counts do
+      rest[i - from + 1] = counts[i]
+      total = total + counts[i]
+    end
+    if total > MAX_PARTED then rest[1] = rest[1] - (total - MAX_PARTED) end
+    return rest
+  end
+  local function look(limit, counts, now, view, at, cost)
+    local units = limit[2]
+    local used = used_of(limit, counts, now)
+    view[at] = used
+    view[at + 1] = cost <= units and fits_at(limit, counts, now, units - cost) or 0
+    view[at + 2] = used > 0 and units > 0 and fits_at(limit, counts, now, used < units and used - 1 or units - 1) or 0
+    view[at + 3] = empty_at(limit[3], limit[4], counts, floor(now / limit[4]))
+  end
+  local function cut_of(state)
+    return { SLIDING_WINDOW, MAX_EXACT, state[2], state[3], 1 }
+  end
+  local function lapse_at(state)
+    return empty_at(state[2], state[3], state[5], floor(state[4] / state[3]))
+  end
+  local function counts_of(limit, state, now, used)
+    return state and state[1] == SLIDING_WINDOW and lay(limit, state, now) or { used }
+  end
+  local function state_of_counts(limit, counts, now)
+    return { SLIDING_WINDOW, limit[3], limit[4], now, kept(counts) }
+  end
+  return {
+    view_size = 4,
+    params = 4,
+    open = function(limit, state, now, view, at, cost)
+      look(limit, lay(limit, state, now), now, view, at, cost)
+      if not state then return false end
+      return state[4] > now or lapse_at(state) > now + limit[3] + limit[4] - 1
+    end,
+    adopt = function(limit, units, now, view, at)
+      look(limit, { units < limit[2] and units or limit[2] }, now, view, at, 0)
+    end,
+    admits = function(limit, view, at, cost)
+      return limit[2] > 0 and (cost == 0 or view[at] <= limit[2] - cost)
+    end,
+    room = function(limit, view, at)
+      return view[at] < limit[2] and limit[2] - view[at] or 0
+    end,
+    capacity = function(limit)
+      return limit[2]
+    end,
+    wrote = function()
+      return true
+    end,
+    postpone = function(limit, view, at, now, cost, wait)
+      view[at + 1] = now + wait
+    end,
+    take = function(limit, state, now, view, at, cost)
+      local counts = counts_of(limit, state, now, view[at])
+      counts[#counts] = counts[#counts] + cost
+      look(limit, counts, now, view, at, 0)
+      return state_of_counts(limit, counts, now)
+    end,
+    close = function(limit, view, at, now, former)
+      return state_of_counts(limit, counts_of(limit, former, now, view[at]), now)
+    end,
+    encode = function(state)
+      local counts = state[5]
+      return struct.pack('>B' .. string.rep('d', 3 + #counts), SLIDING_WINDOW, state[2], state[3], state[4], unpack(counts))
+    end,
+    decode = function(raw)
+      local size = (#raw - 25) / 8
+      if size % 1 ~= 0 or size < 1 or size > MAX_SLICES + 1 then return nil end
+      local _, period, slice, at = struct.unpack('>Bddd', raw)
+      if not (exact(period) and exact(slice) and exact(at) and slice >= 1 and slice <= period and period <= MAX_PARTED and period <= MAX_SLICES * slice and (size - 1) * slice < period + slice and at <= MAX_EXACT - period - slice) then
+        return nil
+      end
+      local counts = { struct.unpack('>' .. string.rep('d', size), raw, 26) }
+      counts[size + 1] = nil
+      local total = 0
+      for i = 1, size do
+        if not exact(counts[i]) then return nil end
+        total = total + counts[i]
+      end
+      return total <= MAX_PARTED and { SLIDING_WINDOW, period, slice, at, counts } or nil
+    end,
+    used = function(state, now)
+      local cut = cut_of(state)
+      return used_of(cut, lay(cut, state, now), now)
+    end,
+    room_after = function(state, now, units)
+      local cut = cut_of(state)
+      local at = fits_at(cut, lay(cut, state, now), now, units)
+      return at > 0 and at - now or 0
+    end,
+    span = function(limit)
+      return limit[3] + limit[4] - 1
+    end,
+    ahead = function(state, now, span)
+      return state[4] > now or lapse_at(state) > now + span
+    end,
+    lifetime = function(state, now)
+      local lapse = lapse_at(state)
+      return lapse > now and lapse - now or 0
+    end,
+    receipt = function(limit, view, at, now)
+      return lapse_of(limit[3], limit[4], floor(now / limit[4]))
+    end,
+    give = function(state, now, units, receipt)
+      local period, width, counts = state[2], state[3], state[5]
+      local newest = floor(state[4] / width)
+      local first = newest - #counts + 1
+      local from, down = newest, oldest_slice(period, width, now)
+      if receipt > 0 then
+        if receipt <= now then return 0 end
+        from = floor((receipt + 1 - period) / width) - 1
+        down = from
+      end
+      if from > newest then return 0 end
+      local left = units
+      for slice = from, down, -1 do
+        if slice < first or left == 0 then break end
+        local count = counts[slice - first + 1]
+        local back = left < count and left or count
+        counts[slice - first + 1] = count - back
+        left = left - back
+      end
+      return units - left
+    end,
+  }
+end
+builders[SLIDING_LOG] = function()
+  local RUN = 16
+  local MAX_LOG = 10000
+  local MAX_TOTAL = 4503599627370496
+  local MAX_PERIOD = 2251799813685248
+  local floor = math.floor
+  local function new_log(period)
+    return { SLIDING_LOG, period, 0, 0, 0, '' }
+  end
+  local function runs_of(state)
+    return #state[6] / RUN
+  end
+  local function instant_at(list, place)
+    return list_number(list, place * RUN + 1)
+  end
+  local function total_at(state, place)
+    return place < 0 and state[5] or list_number(state[6], place * RUN + 9)
+  end
+  local function totals_until(list, most)
+    local low, high = 0, #list / RUN
+    while low < high do
+      local middle = floor((low + high) / 2)
+      if list_number(list, middle * RUN + 9) <= most then low = middle + 1 else high = middle end
+    end
+    return low
+  end
+  local function lapsed_runs(state, now)
+    local edge = now - state[2]
+    if state[4] > 0 then
+      local former = now - state[4] < state[3] and now - state[4] or state[3]
+      if former > edge then edge = former end
+    end
+    return list_until(state[6], RUN, edge)
+  end
+  local function units_used(state, now)
+    return total_at(state, runs_of(state) - 1) - total_at(state, lapsed_runs(state, now) - 1)
+  end
+  local function lapse_of(state, place)
+    local at = instant_at(state[6], place)
+    return at + (state[4] > 0 and at <= state[3] and state[4] or state[2])
+  end
+  local function fits_at(state, room)
+    local total = total_at(state, runs_of(state) - 1)
+    return lapse_of(state, totals_until(state[6], total - room - 1))
+  end
+  local function last_lapse(state)
+    local count = runs_of(state)
+    return count > 0 and lapse_of(state, count - 1) or 0
+  end
+  local function is_future(state, now)
+    local count = runs_of(state)
+    return count > 0 and instant_at(state[6], count - 1) > now
+  end
+  local function under(former, limit, period, now)
+    local state = { SLIDING_LOG, former[2], former[3], former[4], former[5], former[6] }
+    if is_future(state, now) then
+      local total = total_at(state, runs_of(state) - 1)
+      local place = list_until(state[6], RUN, now - 1)
+      state[6] = string.sub(state[6], 1, place * RUN) .. struct.pack('>dd', now, total)
+      if total - limit > state[5] then
+        state[5] = total - limit
+        state[6] = list_remove(state[6], RUN, 0, totals_until(state[6], state[5]))
+      end
+      if state[3] > now then state[3] = now end
+    end
+    local count = runs_of(state)
+    if period > state[2] and count > 0 then
+      state[3] = instant_at(state[6], count - 1)
+      if state[4] == 0 then state[4] = state[2] end
+    end
+    state[2] = period
+    if count == 0 or state[4] >= period then
+      state[3] = 0
+      state[4] = 0
+    end
+    return state
+  end
+  local function trim(state, now)
+    local lapsed = lapsed_runs(state, now)
+    if lapsed == runs_of(state) then return new_log(state[2]) end
+    if lapsed > 0 then
+      state[5] = total_at(state, lapsed - 1)
+      state[6] = list_remove(state[6], RUN, 0, lapsed)
+    end
+    if instant_at(state[6], 0) > state[3] then
+      state[3] = 0
+      state[4] = 0
+    end
+    return state
+  end
+  local function lessened(list, place, less)
+    local entries = {}
+    for i = place, #list / RUN - 1 do
+      local at, total = struct.unpack('>dd', list, i * RUN + 1)
+      entries[#entries + 1] = struct.pack('>dd', at, total - less)
+    end
+    return string.sub(list, 1, place * RUN) .. table.concat(entries)
+  end
+  local function append(state, now, units)
+    if state[3] >= now then state[3] = now - 1 end
+    local list = state[6]
+    local last = runs_of(state) - 1
+    local total = total_at(state, last) + units
+    if last >= 0 and instant_at(list, last) == now then list = string.sub(list, 1, last * RUN) end
+    state[6] = list .. struct.pack('>dd', now, total)
+    if total > MAX_TOTAL then
+      state[6] = lessened(state[6], 0, state[5])
+      state[5] = 0
+    end
+  end
+  local function give_from(state, place, units)
+    local own = total_at(state, place) - total_at(state, place - 1)
+    local back = units < own and units or own
+    state[6] = lessened(state[6], place, back)
+    if back == own then state[6] = list_remove(state[6], RUN, place, 1) end
+    return back
+  end
+  local function give_newest(state, used, units)
+    local back = units < used and units or used
+    local total = total_at(state, runs_of(state) - 1) - back
+    local whole = totals_until(state[6], total)
+    local broken = whole < runs_of(state) and total > total_at(state, whole - 1)
+    local rest = string.sub(state[6], 1, whole * RUN)
+    if broken then rest = rest .. struct.pack('>dd', instant_at(state[6], whole), total) end
+    state[6] = rest
+    return back
+  end
+  local function adopted(limit, units, now)
+    local state = new_log(limit[3])
+    if units > 0 then append(state, now, units) end
+    return state
+  end
+  local function log_of(limit, state, now, used)
+    if not state or state[1] ~= SLIDING_LOG then return adopted(limit, used, now) end
+    return trim(under(state, limit[2], limit[3], now), now)
+  end
+  local function look(limit, state, now, view, at, cost)
+    local units = limit[2]
+    local used = units_used(state, now)
+    view[at] = used
+    view[at + 1] = cost <= units and used > units - cost and fits_at(state, units - cost) or 0
+    view[at + 2] = used > 0 and units > 0 and fits_at(state, used < units and used - 1 or units - 1) or 0
+    view[at + 3] = used > 0 and last_lapse(state) or 0
+  end
+  return {
+    view_size = 4,
+    params = 2,
+    open = function(limit, state, now, view, at, cost)
+      if not state then
+        look(limit, new_log(limit[3]), now, view, at, cost)
+        return false
+      end
+      look(limit, under(state, limit[2], limit[3], now), now, view, at, cost)
+      return is_future(state, now) or last_lapse(state) > now + limit[3]
+    end,
+    adopt = function(limit, units, now, view, at)
+      look(limit, adopted(limit, units < limit[2] and units or limit[2], now), now, view, at, 0)
+    end,
+    admits = function(limit, view, at, cost)
+      return limit[2] > 0 and (cost == 0 or view[at] <= limit[2] - cost)
+    end,
+    room = function(limit, view, at)
+      return view[at] < limit[2] and limit[2] - view[at] or 0
+    end,
+    capacity = function(limit)
+      return limit[2]
+    end,
+    wrote = function()
+      return true
+    end,
+    postpone = function(limit, view, at, now, cost, wait)
+      view[at + 1] = now + wait
+    end,
+    take = function(limit, state, now, view, at, cost)
+      local log = log_of(limit, state, now, view[at])
+      append(log, now, cost)
+      look(limit, log, now, view, at, 0)
+      return log
+    end,
+    close = function(limit, view, at, now, former)
+      return log_of(limit, former, now, view[at])
+    end,
+    encode = function(state)
+      return struct.pack('>Bdddd', SLIDING_LOG, state[2], state[3], state[4], state[5]) .. state[6]
+    end,
+    decode = function(raw)
+      local count = (#raw - 33) / RUN
+      if count % 1 ~= 0 or count < 0 or count > 2 * MAX_LOG then return nil end
+      local _, period, prior, prior_period, base = struct.unpack('>Bdddd', raw)
+      local state = { SLIDING_LOG, period, prior, prior_period, base, string.sub(raw, 34) }
+      if not (exact(period) and exact(prior) and exact(prior_period) and exact(base)) then return nil end
+      if period < 1 or period > MAX_PERIOD or prior_period >= period then return nil end
+      if count == 0 then return base <= MAX_TOTAL and state or nil end
+      local first, least = instant_at(state[6], 0), total_at(state, 0)
+      local last, total = instant_at(state[6], count - 1), total_at(state, count - 1)
+      if exact(first) and exact(last) and exact(least) and exact(total) and first <= last and last <= MAX_EXACT - period and least > base and total <= MAX_TOTAL and total - base <= 2 * MAX_LOG then
+        return state
+      end
+      return nil
+    end,
+    used = function(state, now)
+      return units_used(state, now)
+    end,
+    room_after = function(state, now, units)
+      return units_used(state, now) > units and fits_at(state, units) - now or 0
+    end,
+    span = function(limit)
+      return limit[3]
+    end,
+    ahead = function(state, now, span)
+      return is_future(state, now) or last_lapse(state) > now + span
+    end,
+    lifetime = function(state, now)
+      local lapse = last_lapse(state)
+      return lapse > now and lapse - now or 0
+    end,
+    receipt = function(limit, view, at, now)
+      return now + limit[3]
+    end,
+    give = function(state, now, units, receipt)
+      if receipt == 0 then return give_newest(state, units_used(state, now), units) end
+      local former = receipt - state[4]
+      local at = state[4] > 0 and former <= state[3] and former or receipt - state[2]
+      local place = list_until(state[6], RUN, at) - 1
+      if place < lapsed_runs(state, now) or instant_at(state[6], place) ~= at then return 0 end
+      return give_from(state, place, units)
+    end,
+  }
+end
 local SLOT = 16
 builders[CONCURRENCY] = function()
   local function live(list, now)
@@ -956,4 +1396,4 @@ reply[3] = garbage
 return reply
 `
 
-export const DECIDE_SHA1 = 'bed846c249d95d51990ac8844762c1ad9c4beec7'
+export const DECIDE_SHA1 = 'e7d6ca92be5f529efc5f710523d33218de8c8bb9'

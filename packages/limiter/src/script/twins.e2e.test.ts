@@ -2,7 +2,16 @@ import fc from 'fast-check'
 import { Redis } from 'ioredis-5'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { sized } from '../../../../test/arbitraries.ts'
-import { fixedWindows, leakyBuckets, slots, smallBuckets, tokenBuckets } from '../../../../test/limit-arbitraries.ts'
+import {
+  calendars,
+  fixedWindows,
+  leakyBuckets,
+  slidingLogs,
+  slidingWindows,
+  slots,
+  smallBuckets,
+  tokenBuckets,
+} from '../../../../test/limit-arbitraries.ts'
 import { type RedisServer, startRedis } from '../../../../test/redis.ts'
 import { ceilDiv } from '../algorithms/exact.ts'
 import { fixedWindow } from '../algorithms/fixed-window/index.ts'
@@ -274,9 +283,12 @@ const limits = fc.array(
   fc.oneof(
     { weight: 3, arbitrary: smallBuckets },
     { weight: 3, arbitrary: fixedWindows },
+    calendars,
     { weight: 2, arbitrary: tokenBuckets },
     { weight: 2, arbitrary: leakyBuckets },
     { weight: 2, arbitrary: slots },
+    { weight: 3, arbitrary: slidingWindows },
+    { weight: 3, arbitrary: slidingLogs },
     smallBuckets.map(({ limit, capacity, periodUs }) =>
       tokenBucket({ limit, period: periodUs / 1000, burst: capacity, initial: 'empty' }),
     ),
@@ -319,12 +331,14 @@ const check = fc.record({
   ),
 })
 
+const instant = fc.oneof(sized(Number.MAX_SAFE_INTEGER), fc.integer({ min: START_US - 1e7, max: START_US + 1e7 }))
+
 /** States that this version would write, and states that none of today's limits has written. */
 const anyState = fc.oneof(
   fc.record({
     code: fc.constant(1),
     level: sized(Number.MAX_SAFE_INTEGER),
-    atUs: fc.oneof(sized(Number.MAX_SAFE_INTEGER), fc.integer({ min: START_US - 1e7, max: START_US + 1e7 })),
+    atUs: instant,
     rate: sized(Number.MAX_SAFE_INTEGER, 1),
     grain: sized(2 ** 51, 1),
     ahead: fc.constant(0),
@@ -336,19 +350,43 @@ const anyState = fc.oneof(
     limit: fc.constant(0),
     periodUs: fc.constant(0),
   }),
+  fc
+    .tuple(sized(2 ** 51, 1), fc.integer({ min: 1, max: 60 }), instant, fc.array(sized(2 ** 51), { minLength: 1 }))
+    .map(([periodUs, slices, atUs, counts]) => {
+      const sliceUs = Math.ceil(periodUs / slices)
+      return { code: 4, periodUs, sliceUs, atUs, counts: counts.slice(0, 1 + Math.ceil(periodUs / sliceUs)) }
+    }),
+  fc
+    .record({
+      periodUs: sized(2 ** 51, 1),
+      priorUs: fc.oneof(fc.constant(0), instant),
+      priorPeriodUs: sized(1e7),
+      base: fc.oneof(fc.nat(5), sized(2 ** 52)),
+      atUs: instant,
+      runs: fc.array(fc.tuple(sized(1e7), fc.integer({ min: 1, max: 2000 })), { maxLength: 12 }),
+    })
+    .map(({ atUs, runs, ...rest }) => {
+      const instants: number[] = []
+      const totals: number[] = []
+      for (const [afterUs, units] of runs) {
+        instants.push((instants.at(-1) ?? atUs) + afterUs)
+        totals.push((totals.at(-1) ?? rest.base) + units)
+      }
+      return { code: 5, ...rest, instants, totals }
+    }),
 )
 
 /** Doubles that no state may hold, in states that are otherwise of the right form. */
 const badNumbers = fc
   .tuple(
-    fc.constantFrom(1, 2),
+    fc.constantFrom(1, 2, 4, 5),
     fc.array(fc.oneof(fc.double(), fc.constantFrom(Number.NaN, -1, 0.5, -0, 2 ** 53, Number.POSITIVE_INFINITY)), {
-      minLength: 4,
-      maxLength: 4,
+      minLength: 6,
+      maxLength: 6,
     }),
   )
   .map(([code, numbers]) => {
-    const raw = Buffer.alloc(code === 1 ? 33 : 17)
+    const raw = Buffer.alloc([0, 33, 17, 0, 41, 49][code] as number)
     raw[0] = code
     for (let i = 0; 1 + i * 8 < raw.length; i++) raw.writeDoubleBE(numbers[i] as number, 1 + i * 8)
     return new Uint8Array(raw)
@@ -358,7 +396,7 @@ const raw = fc.oneof(
   anyState.map((state) => new Uint8Array(encodeState(state as State))),
   badNumbers,
   fc.uint8Array({ maxLength: 40 }),
-  fc.constantFrom(17, 33).chain((length) => fc.uint8Array({ minLength: length, maxLength: length })),
+  fc.constantFrom(17, 33, 49).chain((length) => fc.uint8Array({ minLength: length, maxLength: length })),
 )
 
 const waitUs = fc.oneof(

@@ -49,8 +49,14 @@ function compileRule(
   const candidate = compileCandidate(values, limits, match, path, dimensions, report)
   const waiting = waitingOf(values, path, report)
   const cost = costOf(values, path, report)
-  if (values.name === undefined || kind === undefined) return undefined
   const mode = values.mode ?? defaults?.mode ?? 'enforce'
+  if (mode === 'shadow') refuseOwn(values.limits, [...path, 'limits'], 'in mode: shadow', report)
+  if (values.countIf !== undefined && limits.some(({ limit }) => limit.limit?.holdsSlots === true)) {
+    const message =
+      'does not fit a limit of algorithm: concurrency, whose slots are held while a request lasts; keep one'
+    report.add([...path, 'countIf'], 'HEADGATE_RULES_CONFLICT', message, { at: 'key' })
+  }
+  if (values.name === undefined || kind === undefined) return undefined
   const rule: CompiledRule = {
     name: values.name,
     ...(values.description === undefined ? {} : { description: values.description }),
@@ -82,6 +88,14 @@ function compileRule(
   return { rule, ...match, limits, candidate, matched }
 }
 
+/** What this process counts, or holds, for itself has no counter beside it that others could be judged by. */
+function refuseOwn(limits: RuleValues['limits'], path: Path, where: string, report: Report): void {
+  for (const { value, path: place } of listed(limits, path)) {
+    const key = value.algorithm === 'concurrency' ? 'algorithm' : value.scope === undefined ? undefined : 'scope'
+    if (key !== undefined) report.add([...place, key], 'HEADGATE_RULES_UNSUPPORTED', `{} is not supported yet ${where}`)
+  }
+}
+
 /** Limits that would take the place of those of the same names. */
 function compileCandidate(
   values: RuleValues,
@@ -93,6 +107,7 @@ function compileCandidate(
 ): LimitPlan[] {
   if (values.candidate === undefined) return []
   const place = [...path, 'candidate']
+  refuseOwn(values.candidate.limits, [...place, 'limits'], 'in a candidate', report)
   const plans = compileLimits({ limits: values.candidate.limits }, match, place, dimensions, report)
   if (values.mode === 'shadow') {
     report.add(

@@ -3,6 +3,7 @@ import type { Dimension } from '../dimensions/dimension.ts'
 import type { RulePlan } from '../matching/plan.ts'
 import { isRate, parseRate } from '../rate.ts'
 import type { CostHeader } from '../rule-file.ts'
+import { durationMs } from '../schema/values.ts'
 import type { Report } from '../source/report.ts'
 import type { Path } from '../source/tree.ts'
 import { type FileValues, type LimitValues, listed, type RuleValues } from './context.ts'
@@ -43,18 +44,30 @@ function warnLimits(values: RuleValues, plan: RulePlan, path: Path, report: Repo
     for (const [key, override] of Object.entries(value.overrides ?? {})) {
       if (typeof override === 'object') warnBurst(override.limit, override.burst, [...place, 'overrides', key], report)
     }
+    warnTtl(value, place, report)
     warnSkip(value, plan, place, report)
     warnCost(value, plan, place, report)
   }
 }
 
-function warnBurst(limit: string | undefined, burst: number | undefined, path: Path, report: Report): void {
-  const rate = parseRate(limit ?? '')
+function warnBurst(limit: string | number | undefined, burst: number | undefined, path: Path, report: Report): void {
+  const rate = parseRate(`${limit}`)
   if (burst === undefined || !isRate(rate) || burst <= Math.max(rate.units, (rate.units * BURST_MS) / rate.periodMs))
     return
   report.warn(
     [...path, 'burst'],
     '{} is more than the limit lets pass in one period and in 10 s; is so much at once meant?',
+  )
+}
+
+/** Longer than nearly every request takes. */
+const LEAST_TTL_MS = 1000
+
+function warnTtl({ ttl }: LimitValues, path: Path, report: Report): void {
+  if (ttl === undefined || (durationMs(ttl) ?? LEAST_TTL_MS) >= LEAST_TTL_MS) return
+  report.warn(
+    [...path, 'ttl'],
+    '{} is less than a second: the slot of whoever takes longer lapses while it still works, and more are at work than the limit says; write how long the longest may take',
   )
 }
 

@@ -1,6 +1,6 @@
 import { z } from 'zod'
 import { flag, integer, oneOrMany, section, text, word } from './notes.ts'
-import { checkField, duration, name, network, prose, rate } from './values.ts'
+import { checkField, duration, name, network, prose, rateOrCount, timeZone } from './values.ts'
 
 export const MAX_UNITS = Number.MAX_SAFE_INTEGER
 
@@ -88,6 +88,15 @@ const match = section(
   ['descriptor'],
 )
 
+const ALGORITHMS = [
+  'token-bucket',
+  'leaky-bucket',
+  'fixed-window',
+  'sliding-window',
+  'sliding-log',
+  'concurrency',
+] as const
+
 const burst = integer('The most units that can be taken at once; default: the N of the rate.', 1, MAX_UNITS)
 
 function overrideKey(context: z.core.ParsePayload<string>): void {
@@ -96,8 +105,11 @@ function overrideKey(context: z.core.ParsePayload<string>): void {
 }
 
 const override = z.union([
-  rate('A rate, or unlimited.'),
-  section({ limit: rate('A rate, or unlimited.'), burst: burst.optional() }, 'A rate with a burst of its own.'),
+  ...rateOrCount('A rate, or unlimited; of concurrency a count.').options,
+  section(
+    { limit: rateOrCount('A rate, or unlimited; of concurrency a count.'), burst: burst.optional() },
+    'A rate with a burst of its own.',
+  ),
 ])
 
 const limit = section(
@@ -106,23 +118,34 @@ const limit = section(
     by: oneOrMany(name('What is counted by: global, ip, method, host, route or a dimension.')).meta({
       description: 'What is counted by; a list is one composite key.',
     }),
-    limit: rate('So many units a period, such as 800/s; `0/s` refuses all, `unlimited` does not limit.'),
+    limit: rateOrCount(
+      'So many units a period, such as 800/s; `0/s` refuses all, `unlimited` does not limit. Of concurrency a bare count.',
+    ),
+    algorithm: word(ALGORITHMS, 'How many may pass when.', { default: 'token-bucket' }).optional(),
     burst: burst.optional(),
-    algorithm: word(['token-bucket', 'fixed-window'], 'How many may pass when.', {
-      default: 'token-bucket',
-      later: ['leaky-bucket', 'sliding-window', 'sliding-log', 'concurrency'],
+    initial: word(['full', 'empty'], 'Of a token bucket: how a counter begins that nothing is known of.', {
+      default: 'full',
     }).optional(),
-    align: word(['clock', 'first-hit'], 'Where a fixed window begins.', {
+    queue: integer('Of a leaky bucket: how many units may wait; default: the N of the rate.', 0, MAX_UNITS).optional(),
+    align: word(['clock', 'first-hit', 'calendar'], 'Of a fixed window: where it begins.', {
       default: 'clock',
-      later: ['calendar'],
     }).optional(),
+    timeZone: timeZone('Of a calendar: whose days and months.').optional(),
+    anchorDay: integer(
+      'Of a calendar: the day that its weeks (1 is Monday, to 7) or months (1 to 31) begin with; default 1.',
+      1,
+      31,
+    ).optional(),
+    slices: integer('Of a sliding window: into how many parts it is cut.', 1, 60, 10).optional(),
+    strict: flag('Of a sliding window: never more than N in any period, at the price of fewer.', false).optional(),
+    ttl: duration('Of concurrency: how long a slot lasts whose holder is not heard of.', '1m').optional(),
+    scope: word(['instance'], 'instance: each process has a budget of its own, in its memory.').optional(),
     overrides: z
       .record(z.string().check(overrideKey), override)
       .optional()
       .meta({ description: 'Other numbers for some values: exact, or a prefix with one final *.' }),
   },
   'How many units, counted by what.',
-  ['initial', 'slices', 'strict', 'queue', 'ttl', 'scope', 'timeZone', 'anchorDay'],
 )
 
 const costHeader = section(

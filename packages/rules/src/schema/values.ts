@@ -1,7 +1,8 @@
 import { durationUs, HeadgateError, NAME } from 'headgate'
 import { ipMatcher } from 'headgate/http'
-import { checkRate, RATE_HINT } from '../rate.ts'
-import { type LeafOptions, type Objection, text } from './notes.ts'
+import { z } from 'zod'
+import { checkLimit, RATE_HINT } from '../rate.ts'
+import { integer, type LeafOptions, type Objection, text } from './notes.ts'
 
 /** The longest text of a description. */
 const MAX_DESCRIPTION = 2000
@@ -54,14 +55,27 @@ export function durationMs(value: string): number | undefined {
   }
 }
 
-export function rate(description: string) {
-  return text(
+/** A rate, `unlimited`, or a bare count, which only concurrency takes. */
+export function rateOrCount(description: string) {
+  const written = text(
     { description, write: `${RATE_HINT}, or unlimited`, pattern: RATE_PATTERN, examples: ['800/s', '1000/day'] },
-    checkRate,
+    checkLimit,
   )
+  return z
+    .union([written, integer('How many are held at once (concurrency).', 0, Number.MAX_SAFE_INTEGER)])
+    .meta({ description })
 }
 
-const RATE_PATTERN = '^(unlimited|(0|[1-9][0-9]*)/([1-9][0-9]*)?(ms|s|m|h|d|w|seconds?|minutes?|hours?|days?|weeks?))$'
+const RATE_PATTERN =
+  '^(unlimited|(0|[1-9][0-9]*)/(([1-9][0-9]*)?(ms|s|m|h|d|w|seconds?|minutes?|hours?|days?|weeks?)|months?|years?))$'
+
+/** An IANA name; whether this Node.js knows it is for the limit itself to say. */
+export function timeZone(description: string) {
+  return text(
+    { description, write: 'an IANA name such as Asia/Shanghai', examples: ['UTC', 'Asia/Shanghai'], default: 'UTC' },
+    (value) => (value === '' ? 'is empty; write an IANA name such as Asia/Shanghai' : undefined),
+  )
+}
 
 export function network(description: string) {
   return text({ description, write: 'a network such as 10.0.0.0/8 or 2001:db8::/32' }, checkNetwork)

@@ -1,6 +1,7 @@
 import type { Codec, Limit, LimitNumbers, State } from '../../limit.ts'
 import { CONCURRENCY } from '../codes.ts'
 import { countUntil } from '../list.ts'
+import { scoped } from '../params.ts'
 import { type ConcurrencyOptions, type ConcurrencyParams, concurrencyParams, MAX_SLOTS } from './params.ts'
 import { type ConcurrencyState, insert, live } from './step.ts'
 
@@ -15,7 +16,7 @@ export { type ConcurrencyState, release, renew } from './step.ts'
  * @throws InvalidArgumentError naming the option
  */
 export function concurrency(options: ConcurrencyOptions): Limit {
-  return new Concurrency(concurrencyParams(options))
+  return scoped(new Concurrency(concurrencyParams(options)), options.scope)
 }
 
 /**

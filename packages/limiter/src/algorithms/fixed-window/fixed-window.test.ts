@@ -99,7 +99,23 @@ describe('the numbers of a fixed window', () => {
     [{ limit: 5 }, 'period'],
     [{ limit: 5, period: '0s' }, 'period'],
     [{ limit: 5, period: '3661d' }, 'period'],
-    [{ limit: 5, period: '1s', align: 'calendar' }, 'align'],
+    [{ limit: 5, period: '1s', align: 'calender' }, 'align'],
+    [{ limit: 5, period: '1d', align: 'calendar' }, 'period'],
+    [{ limit: 5, period: 'fortnight', align: 'calendar' }, 'period'],
+    [{ limit: 5, period: 'month' }, 'period'],
+    [{ limit: 5, period: 'day', align: 'calendar', timeZone: 'Mars/Olympus' }, 'timeZone'],
+    [{ limit: 5, period: 'day', align: 'calendar', timeZone: '+08:00' }, 'timeZone'],
+    [{ limit: 5, period: 'day', align: 'calendar', timeZone: '' }, 'timeZone'],
+    [{ limit: 5, period: 'day', align: 'calendar', timeZone: null }, 'timeZone'],
+    [{ limit: 5, period: '1d', timeZone: 'UTC' }, 'timeZone'],
+    [{ limit: 5, period: '1d', anchorDay: 1 }, 'anchorDay'],
+    [{ limit: 5, period: 'day', align: 'calendar', anchorDay: 1 }, 'anchorDay'],
+    [{ limit: 5, period: 'year', align: 'calendar', anchorDay: 1 }, 'anchorDay'],
+    [{ limit: 5, period: 'week', align: 'calendar', anchorDay: 8 }, 'anchorDay'],
+    [{ limit: 5, period: 'month', align: 'calendar', anchorDay: 0 }, 'anchorDay'],
+    [{ limit: 5, period: 'month', align: 'calendar', anchorDay: 32 }, 'anchorDay'],
+    [{ limit: 5, period: 'month', align: 'calendar', anchorDay: '1' }, 'anchorDay'],
+    [{ limit: 5, period: '1d', scope: 'shared' }, 'scope'],
     [{ limit: 5, period: '1s', align: null }, 'align'],
     [{ limit: 5, period: '1s', burst: 9 }, 'fixedWindow.burst'],
     [undefined, 'fixedWindow'],
@@ -115,12 +131,57 @@ describe('the numbers of a fixed window', () => {
   })
 })
 
+describe('a fixed window of a calendar', () => {
+  const monthly = fixedWindow({
+    limit: 3,
+    period: 'month',
+    align: 'calendar',
+    timeZone: 'Asia/Shanghai',
+    anchorDay: 31,
+  })
+
+  it('begins anew when the calendar says so, and says how long that is', async () => {
+    const traced = traceLimit(monthly, Date.parse('2026-02-27T15:59:59Z'))
+    expect(statusOf(await traced.check(3))).toMatchObject({ limit: 3, periodMs: 30 * 86_400_000, remaining: 0 })
+    expect((await traced.check()).retryAfterMs).toBe(1000)
+    // February has no 31st: the window begins with the 28th, which has come in Shanghai.
+    traced.clock.advance(1000)
+    expect(statusOf(await traced.check(3))).toMatchObject({ remaining: 0, resetAfterMs: 31 * 86_400_000 })
+  })
+
+  it('tells calendars apart whose windows differ, and no others', () => {
+    const wire = (timeZone: string, period = 'day') =>
+      fixedWindow({ limit: 3, period, align: 'calendar', timeZone }).wire
+    expect(wire('UTC')).toEqual(wire('utc'))
+    expect(wire('UTC')).not.toEqual(wire('Asia/Shanghai'))
+    expect(wire('UTC')).not.toEqual(wire('UTC', 'week'))
+  })
+
+  it('lets a window that is open end when it said it would, whatever calendar a caller knows', async () => {
+    const daily = (timeZone: string) => fixedWindow({ limit: 3, period: 'day', align: 'calendar', timeZone })
+    const traced = traceLimit(daily('UTC'), Date.parse('2026-03-01T15:59:59Z'))
+    expect((await traced.check(2)).allowed).toBe(true)
+    traced.clock.advance(2000)
+    // A new day in Shanghai, but not for this counter.
+    expect(statusOf(await traced.check(1, daily('Asia/Shanghai'))).remaining).toBe(0)
+    expect((await traced.check(1, daily('Asia/Shanghai'))).retryAfterMs).toBe(8 * 3_600_000 - 1000)
+  })
+})
+
 describe("an instance's share of a fixed window", () => {
   it('is N/k of the same window; where that is less than one unit, one unit in k/N windows', () => {
     const window = fixedWindow({ limit: 10, period: '1s' })
     expect(window.share(4).wire).toEqual([2, 2, 1_000_000, 0, 0, 0])
     expect(window.share(15).wire).toEqual([2, 1, 1_500_000, 1, 0, 0])
     expect(window.share(1)).toBe(window)
+  })
+
+  it('of a calendar keeps its windows', () => {
+    const daily = fixedWindow({ limit: 10, period: 'day', align: 'calendar', timeZone: 'Asia/Shanghai' })
+    const nowUs = Date.parse('2026-11-30T12:00Z') * 1000
+    expect(daily.share(4).wireAt?.(nowUs).slice(4)).toEqual(daily.wireAt?.(nowUs).slice(4))
+    expect(daily.share(4).limit).toBe(2)
+    expect(daily.share(20).wire.slice(1, 4)).toEqual([1, 2 * daily.spanUs, 1])
   })
 
   it('keeps the law: k shares together admit at most N a window, or with k above N at most N·T/P and k at once', () => {

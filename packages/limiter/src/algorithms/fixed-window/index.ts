@@ -1,7 +1,8 @@
 import type { Codec, Limit, LimitNumbers, State } from '../../limit.ts'
 import { FIXED_WINDOW } from '../codes.ts'
 import { ceilDiv, MAX_EXACT } from '../exact.ts'
-import { sharePeriodUs } from '../params.ts'
+import { scoped, sharePeriodUs } from '../params.ts'
+import type { Window } from './calendar.ts'
 import { type FixedWindowOptions, type FixedWindowParams, fixedWindowParams } from './params.ts'
 import { type FixedWindowState, roll, type Span, windowAhead } from './step.ts'
 
@@ -15,7 +16,7 @@ export type { FixedWindowOptions } from './params.ts'
  * @throws InvalidArgumentError naming the option
  */
 export function fixedWindow(options: FixedWindowOptions): Limit {
-  return new FixedWindow(fixedWindowParams(options))
+  return scoped(new FixedWindow(fixedWindowParams(options)), options.scope)
 }
 
 const ALIGN = { clock: 0, 'first-hit': 1, calendar: 2 } as const
@@ -33,6 +34,9 @@ class FixedWindow implements Limit<FixedWindowState> {
   private readonly params: FixedWindowParams
   /** What the script rolls windows by; of a calendar, the longest there is. */
   private readonly longestUs: number
+  /** What the script is told of a calendar's window, made once for each. */
+  private sent: Window | undefined
+  private sentWire: readonly number[] = []
 
   constructor(params: FixedWindowParams) {
     this.params = params
@@ -54,8 +58,12 @@ class FixedWindow implements Limit<FixedWindowState> {
   wireAt(nowUs: number): readonly number[] {
     const { calendar, limit } = this.params
     if (calendar === undefined) return this.wire
-    const { fromUs, toUs } = calendar.windowAt(nowUs)
-    return [FIXED_WINDOW, limit, this.longestUs, ALIGN.calendar, fromUs, toUs]
+    const window = calendar.windowAt(nowUs)
+    if (window !== this.sent) {
+      this.sent = window
+      this.sentWire = [FIXED_WINDOW, limit, this.longestUs, ALIGN.calendar, window.fromUs, window.toUs]
+    }
+    return this.sentWire
   }
 
   open(state: FixedWindowState | undefined, nowUs: number, view: number[], at: number): boolean {

@@ -1,12 +1,19 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { fixedWindows, type Step, steps } from '../../../../../test/limit-arbitraries.ts'
+import { calendars, fixedWindows, type Step, steps } from '../../../../../test/limit-arbitraries.ts'
 import { instantUs, inUs, statusOf, traceLimit } from '../../../../../test/traced-limit.ts'
 import type { Decision } from '../../decision.ts'
 import type { Limit } from '../../limit.ts'
 import { fixedWindow } from './index.ts'
 
 const firstHit = (limit: Limit) => limit.wire[3] === 1
+
+const isCalendar = (limit: Limit) => limit.wire[3] === 2
+
+/** What the script is told. Where it lies is for `calendar.test.ts`. */
+function calendarWindow(limit: Limit, atUs: number): [fromUs: number, toUs: number] {
+  return limit.wireAt?.(atUs).slice(4) as [number, number]
+}
 
 /** The law itself: where the windows lie, and what was admitted in the one that is open. */
 class Law {
@@ -21,6 +28,7 @@ class Law {
   /** When the window that is open at `atUs` began. */
   private begin(atUs: number): number {
     const { periodUs } = this.limit
+    if (isCalendar(this.limit)) return calendarWindow(this.limit, atUs)[0]
     if (!firstHit(this.limit)) return Math.floor(atUs / periodUs) * periodUs
     return atUs < this.beginUs + periodUs ? this.beginUs : atUs
   }
@@ -30,6 +38,7 @@ class Law {
   }
 
   endUs(atUs: number): number {
+    if (isCalendar(this.limit)) return calendarWindow(this.limit, atUs)[1]
     return this.begin(atUs) + this.limit.periodUs
   }
 
@@ -79,6 +88,7 @@ const RUNS = { numRuns: 400 }
 describe('the law of the fixed window, for any trace', () => {
   it('admits at most N a window, refuses nothing that fits, and names true waits; windows never move while open', async () => {
     await fc.assert(fc.asyncProperty(fixedWindows, steps, followsTheLaw), RUNS)
+    await fc.assert(fc.asyncProperty(calendars, steps, followsTheLaw), RUNS)
   })
 
   it('admits at most 2 N in any span of one period (redis/redis_rate#24 and its kind: state the bound)', async () => {

@@ -3,7 +3,7 @@ import type { Limit } from '../../limit.ts'
 import { refuseUnknown } from '../../options.ts'
 import { LEAKY_BUCKET } from '../codes.ts'
 import { ceilDiv } from '../exact.ts'
-import { periodOf, unitsOf } from '../params.ts'
+import { periodOf, type Scope, scoped, unitsOf } from '../params.ts'
 import { bucketCodec, TokenBucket, type TokenBucketParams } from '../token-bucket/index.ts'
 import { reduce } from '../token-bucket/params.ts'
 
@@ -14,6 +14,8 @@ export interface LeakyBucketOptions {
   period: Duration
   /** How many units may wait for their turn, integer ≥ 0; default `limit`. */
   queue?: number
+  /** `instance`: each process has a line of its own, in its memory. */
+  scope?: Scope
 }
 
 /**
@@ -25,11 +27,11 @@ export interface LeakyBucketOptions {
  * @throws InvalidArgumentError naming the option
  */
 export function leakyBucket(options: LeakyBucketOptions): Limit {
-  refuseUnknown(options, ['limit', 'period', 'queue'], 'leakyBucket')
+  refuseUnknown(options, ['limit', 'period', 'queue', 'scope'], 'leakyBucket')
   const limit = unitsOf(options.limit, 'limit', 0)
   const periodUs = periodOf(options.period, 'period')
   const queue = options.queue === undefined ? limit : unitsOf(options.queue, 'queue', 0)
-  return new LeakyBucket(reduce(limit, periodUs, limit === 0 ? 0 : queue + 1, 'queue'))
+  return scoped(new LeakyBucket(reduce(limit, periodUs, limit === 0 ? 0 : queue + 1, 'queue')), options.scope)
 }
 
 /** View: the level, in parts: what proceeds now, and what waits. */

@@ -1,7 +1,7 @@
 import type { Codec, Limit, LimitNumbers, State } from '../../limit.ts'
 import { TOKEN_BUCKET } from '../codes.ts'
 import { ceilDiv, gcd, MAX_EXACT } from '../exact.ts'
-import { sharePeriodUs } from '../params.ts'
+import { scoped, sharePeriodUs } from '../params.ts'
 import { reduce, type TokenBucketOptions, type TokenBucketParams, tokenBucketParams } from './params.ts'
 import { aheadLeft, type BucketState, drain, drainedAfter, regrain, unitsUsed } from './step.ts'
 
@@ -15,7 +15,7 @@ export type { TokenBucketOptions, TokenBucketParams } from './params.ts'
  * @throws InvalidArgumentError naming the option; `HEADGATE_OUT_OF_RANGE` where burst × grain would pass 2^53
  */
 export function tokenBucket(options: TokenBucketOptions): Limit {
-  return new TokenBucket(tokenBucketParams(options))
+  return scoped(new TokenBucket(tokenBucketParams(options)), options.scope)
 }
 
 /** View: the level, in parts, under this limit's own grain; above `full` where places in line are booked. */

@@ -69,9 +69,9 @@ describe('the numbers of a token bucket', () => {
   })
 
   it.each([
-    [{ limit: 1, periods: '1s' }, 'tokenBucket.periods', /there are limit, period, burst, initial$/],
+    [{ limit: 1, periods: '1s' }, 'tokenBucket.periods', /there are limit, period, burst, initial, scope$/],
     [{ limit: 1, period: '1s', Burst: 5 }, 'tokenBucket.Burst', /no such option/],
-    [null, 'tokenBucket', /^tokenBucket: null is not an object with limit, period, burst, initial$/],
+    [null, 'tokenBucket', /^tokenBucket: null is not an object with limit, period, burst, initial, scope$/],
     [5, 'tokenBucket', /5 is not an object/],
     [undefined, 'tokenBucket', /undefined is not an object/],
     [[1, '1s'], 'tokenBucket', /an array is not an object/],

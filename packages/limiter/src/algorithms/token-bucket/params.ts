@@ -2,7 +2,7 @@ import type { Duration } from '../../duration.ts'
 import { InvalidArgumentError, show } from '../../errors.ts'
 import { refuseUnknown } from '../../options.ts'
 import { gcd, MAX_EXACT } from '../exact.ts'
-import { periodOf, unitsOf } from '../params.ts'
+import { periodOf, type Scope, unitsOf } from '../params.ts'
 
 export interface TokenBucketOptions {
   /** Units a period, integer ≥ 0; 0 refuses all. */
@@ -16,6 +16,8 @@ export interface TokenBucketOptions {
    * the rule's first use, the same instant for all keys and instances.
    */
   initial?: 'full' | 'empty'
+  /** `instance`: each process has a budget of its own, in its memory. */
+  scope?: Scope
 }
 
 /**
@@ -35,7 +37,7 @@ export interface TokenBucketParams {
 
 /** Checks the options. @throws InvalidArgumentError also where burst × grain would pass 2^53 */
 export function tokenBucketParams(options: TokenBucketOptions): TokenBucketParams {
-  refuseUnknown(options, ['limit', 'period', 'burst', 'initial'], 'tokenBucket')
+  refuseUnknown(options, ['limit', 'period', 'burst', 'initial', 'scope'], 'tokenBucket')
   const limit = unitsOf(options.limit, 'limit', 0)
   const periodUs = periodOf(options.period, 'period')
   const burst = options.burst === undefined ? limit : unitsOf(options.burst, 'burst', limit === 0 ? 0 : 1)

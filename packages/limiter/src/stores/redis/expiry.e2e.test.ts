@@ -2,7 +2,9 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { Redis } from 'ioredis-5'
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from 'vitest'
 import { type RedisServer, startRedis } from '../../../../../test/redis.ts'
+import { concurrency } from '../../algorithms/concurrency/index.ts'
 import { fixedWindow } from '../../algorithms/fixed-window/index.ts'
+import { leakyBucket } from '../../algorithms/leaky-bucket/index.ts'
 import { tokenBucket } from '../../algorithms/token-bucket/index.ts'
 import { createEngine, type Engine } from '../../engine.ts'
 import type { Limit } from '../../limit.ts'
@@ -45,12 +47,12 @@ const keyOf = (limit: Limit, key = 'ann') => `expiry:${limit.algorithm}:${key}`
 const ttl = (limit: Limit, key = 'ann') => redis.pttl(keyOf(limit, key))
 
 /** The TTL that the script gives, in ms: a short one is over before a second call comes. */
-async function givenTtl(limit: Limit, cost = 1): Promise<number> {
+async function givenTtl(limit: Limit, cost = 1, nowUs = 0): Promise<number> {
   const batch = new Batch('expiry:')
   const part = { name: 'limit', limit, space: 'now:', value: `${limit.wire}`, cost, onStoreFailure: 'local' as const }
   const nothing = () => undefined
   batch.add({ check: { parts: [part], peek: false }, deadlineMs: 0, settled: false, answer: nothing, fail: nothing })
-  const input = batch.encode(Number.MAX_SAFE_INTEGER, 0)
+  const input = batch.encode(Number.MAX_SAFE_INTEGER, nowUs)
   const [, ttls] = (await redis.eval(withTtls(DECIDE_LUA), 1, ...batch.keys, input)) as [unknown, [number]]
   return ttls[0]
 }
@@ -104,7 +106,12 @@ describe('the expiry of a counter in Redis', () => {
   it.each(['1s', '1m', '1h', '1d', '365d'])(
     'is of the order of the period %s, in its unit (Kong/kong#14995)',
     async (period) => {
-      for (const limit of [...both(2, period), fixedWindow({ limit: 2, period })]) {
+      const others = [
+        fixedWindow({ limit: 2, period }),
+        leakyBucket({ limit: 2, period }),
+        concurrency({ limit: 2, ttl: period }),
+      ]
+      for (const limit of [...both(2, period), ...others]) {
         const ms = await givenTtl(limit)
         expect(ms).toBeGreaterThan(0)
         expect(ms).toBeLessThanOrEqual(limit.periodUs / 1000 + 1)
@@ -113,10 +120,26 @@ describe('the expiry of a counter in Redis', () => {
     },
   )
 
+  it.each(['hour', 'day', 'week', 'month', 'year'])(
+    'is that of the window, of a calendar’s %s (Kong/kong#14995)',
+    async (period) => {
+      const limit = fixedWindow({ limit: 2, period, align: 'calendar', timeZone: 'Australia/Lord_Howe' })
+      const [seconds, micros] = await redis.time()
+      const nowUs = Number(seconds) * 1e6 + Number(micros)
+      const ms = await givenTtl(limit, 1, nowUs)
+      const [, , , , , toUs = 0] = limit.wireAt?.(nowUs) ?? []
+      expect(Math.abs(ms - (toUs - nowUs) / 1000)).toBeLessThan(50)
+    },
+  )
+
   it('never overflows: a year’s bucket of the largest burst (traefik/traefik#8235)', async () => {
     expect(() => tokenBucket({ limit: 1, period: '30d', burst: 1_000_000 })).toThrow(/these fit: burst 3474 or less/)
+    expect(() => leakyBucket({ limit: 1, period: '30d', queue: 1_000_000 })).toThrow(/these fit: queue 3473 or less/)
     for (const limit of [
       tokenBucket({ limit: 1, period: '30d', burst: 3474 }),
+      leakyBucket({ limit: 1, period: '30d', queue: 3473 }),
+      leakyBucket({ limit: 1, period: '365d' }),
+      concurrency({ limit: 10_000, ttl: '3660d' }),
       tokenBucket({ limit: 1, period: '365d' }),
       tokenBucket({ limit: 120, period: '1s' }),
     ]) {
