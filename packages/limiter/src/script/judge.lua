@@ -114,7 +114,8 @@ while next_input <= last do
         if not kept_fits[p] and listed[p] then wanted = true end
       end
       charge = charge and wanted and kept_blocked == 0
-    else
+    elseif next_input <= last and input[next_input] % 16 >= 8 then
+      -- the next one goes by this
       kept_blocked, kept_parts = blocked, parts
       for p = 1, parts do kept_fits[p] = part_fits[p] end
     end

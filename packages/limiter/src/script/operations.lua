@@ -16,10 +16,15 @@
 --   10 block       duration (µs)       1 where it was blocked before
 --   11 unblock                         1 where it was blocked
 
-local operations = {}
+local operations -- by code; most calls need none
+local define_operations
 local scratch = {}
 
 local function read_operation(from, at)
+  if not operations then
+    operations = {}
+    define_operations()
+  end
   local kind = operations[from[at]]
   local operation = { judge = kind.judge, charged = kind.charged, on_key = kind.on_key }
   for i = 1, kind.arguments do operation[i] = from[at + i] end
@@ -40,192 +45,194 @@ local function hold(key, lapse, id, units, receipt)
   mark[2] = list_insert(mark[2], HOLD, struct.pack('>dddd', lapse, id, units, receipt))
 end
 
--- take up to n
-operations[1] = {
-  arguments = 1,
-  judge = function(operation, admitted, blocked, result)
-    local granted = blocked > 0 and 0 or operation[1]
-    for p = 1, parts do
-      local room = part_own[p].room(part_limit[p], reply, part_at[p], now)
-      if room < granted then granted = room end
-    end
-    for p = 1, parts do part_cost[p] = granted end
-    reply[result] = granted
-    return granted > 0 and 1 or 0, granted > 0
-  end,
-}
+define_operations = function()
+  -- take up to n
+  operations[1] = {
+    arguments = 1,
+    judge = function(operation, admitted, blocked, result)
+      local granted = blocked > 0 and 0 or operation[1]
+      for p = 1, parts do
+        local room = part_own[p].room(part_limit[p], reply, part_at[p], now)
+        if room < granted then granted = room end
+      end
+      for p = 1, parts do part_cost[p] = granted end
+      reply[result] = granted
+      return granted > 0 and 1 or 0, granted > 0
+    end,
+  }
 
--- book
-operations[2] = {
-  arguments = 1,
-  judge = function(operation, admitted, blocked, result)
-    if blocked > 0 then return 0, false end
-    local wait = 0
-    for p = 1, parts do
-      local own = part_own[p]
-      local place = part_fits[p] and 0 or -1
-      if own.place then place = own.place(part_limit[p], reply, part_at[p], now, part_cost[p]) end
-      -- the id of a part that holds no slots is the longest wait of its own
-      local most = own.place and part_id[p] > 0 and part_id[p] or operation[1]
-      if place < 0 or place > most then return 0, false end
-      if place > wait then wait = place end
-    end
-    if wait > operation[1] then return 0, false end
-    reply[result] = now + wait
-    return 1, true
-  end,
-}
+  -- book
+  operations[2] = {
+    arguments = 1,
+    judge = function(operation, admitted, blocked, result)
+      if blocked > 0 then return 0, false end
+      local wait = 0
+      for p = 1, parts do
+        local own = part_own[p]
+        local place = part_fits[p] and 0 or -1
+        if own.place then place = own.place(part_limit[p], reply, part_at[p], now, part_cost[p]) end
+        -- the id of a part that holds no slots is the longest wait of its own
+        local most = own.place and part_id[p] > 0 and part_id[p] or operation[1]
+        if place < 0 or place > most then return 0, false end
+        if place > wait then wait = place end
+      end
+      if wait > operation[1] then return 0, false end
+      reply[result] = now + wait
+      return 1, true
+    end,
+  }
 
--- reserve
-operations[3] = {
-  arguments = 2,
-  judge = function(operation, admitted, blocked, result)
-    local full = false
-    for p = 1, parts do
-      local mark = marks[part_key[p]]
-      if mark then
-        if list_find(mark[2], HOLD, operation[1]) then
-          reply[result] = 1
-          return 1, false
+  -- reserve
+  operations[3] = {
+    arguments = 2,
+    judge = function(operation, admitted, blocked, result)
+      local full = false
+      for p = 1, parts do
+        local mark = marks[part_key[p]]
+        if mark then
+          if list_find(mark[2], HOLD, operation[1]) then
+            reply[result] = 1
+            return 1, false
+          end
+          if #mark[2] >= MAX_HOLDS * HOLD then full = true end
         end
-        if #mark[2] >= MAX_HOLDS * HOLD then full = true end
       end
-    end
-    if full then
-      reply[result] = 2
-      return 0, false
-    end
-    if blocked > 0 then return 0, false end
-    return admitted, admitted == 1
-  end,
-  charged = function(operation, p, key)
-    local receipt = part_own[p].receipt(part_limit[p], reply, part_at[p], now)
-    hold(key, now + operation[2], operation[1], part_cost[p], receipt)
-  end,
-}
+      if full then
+        reply[result] = 2
+        return 0, false
+      end
+      if blocked > 0 then return 0, false end
+      return admitted, admitted == 1
+    end,
+    charged = function(operation, p, key)
+      local receipt = part_own[p].receipt(part_limit[p], reply, part_at[p], now)
+      hold(key, now + operation[2], operation[1], part_cost[p], receipt)
+    end,
+  }
 
--- refund
-operations[4] = {
-  arguments = 1,
-  on_key = function(operation, p, key, state, mark)
-    if operation[1] > 0 then
-      if mark and list_find(mark[2], HOLD, operation[1]) then return 0 end
-      if mark and #mark[2] >= MAX_HOLDS * HOLD then return 0 end
-    end
-    if not state then return 0 end
-    local back = algorithm(state[1]).give(state, now, part_cost[p], part_id[p])
-    -- long enough to know a repetition
-    if operation[1] > 0 then hold(key, (part_id[p] > now and part_id[p] or now) + 60000000, operation[1], 0, 0) end
-    touch(key)
-    return back
-  end,
-}
-
--- commit
-operations[5] = {
-  arguments = 1,
-  on_key = function(operation, p, key, state, mark)
-    local limit, own, cost = part_limit[p], part_own[p], part_cost[p]
-    -- 1. what is held, if anything
-    local place = mark and list_find(mark[2], HOLD, operation[1])
-    local held, late = 0, 1
-    if place then
-      local lapse, id, units, receipt = struct.unpack('>dddd', mark[2], place * HOLD + 1)
-      if units == 0 then return 2 end
-      held, late = units, 0
-      mark[2] = list_remove(mark[2], HOLD, place, 1)
-      hold(key, lapse, id, 0, 0)
-      -- 2. less than held: the rest comes back
-      if cost < held and state then algorithm(state[1]).give(state, now, held - cost, receipt) end
+  -- refund
+  operations[4] = {
+    arguments = 1,
+    on_key = function(operation, p, key, state, mark)
+      if operation[1] > 0 then
+        if mark and list_find(mark[2], HOLD, operation[1]) then return 0 end
+        if mark and #mark[2] >= MAX_HOLDS * HOLD then return 0 end
+      end
+      if not state then return 0 end
+      local back = algorithm(state[1]).give(state, now, part_cost[p], part_id[p])
+      -- long enough to know a repetition
+      if operation[1] > 0 then hold(key, (part_id[p] > now and part_id[p] or now) + 60000000, operation[1], 0, 0) end
       touch(key)
-    end
-    -- 3. more than held: a debt, of one full budget at most
-    local more = cost - held
-    if more > 0 then
-      if not state and since_key[part_index[p]] > 0 then state = unborn(part_index[p], false) end
-      local used = state and algorithm(state[1]).used(state, now) or 0
-      local most = 2 * own.capacity(limit) - used
-      if state and state[1] ~= limit[1] then
-        own.adopt(limit, used, now, scratch, 1)
-      else
-        own.open(limit, state, now, scratch, 1, more)
-      end
-      local taken = more < most and more or most
-      if taken > 0 then
-        states[key] = own.take(limit, state, now, scratch, 1, taken, operation[1])
+      return back
+    end,
+  }
+
+  -- commit
+  operations[5] = {
+    arguments = 1,
+    on_key = function(operation, p, key, state, mark)
+      local limit, own, cost = part_limit[p], part_own[p], part_cost[p]
+      -- 1. what is held, if anything
+      local place = mark and list_find(mark[2], HOLD, operation[1])
+      local held, late = 0, 1
+      if place then
+        local lapse, id, units, receipt = struct.unpack('>dddd', mark[2], place * HOLD + 1)
+        if units == 0 then return 2 end
+        held, late = units, 0
+        mark[2] = list_remove(mark[2], HOLD, place, 1)
+        hold(key, lapse, id, 0, 0)
+        -- 2. less than held: the rest comes back
+        if cost < held and state then algorithm(state[1]).give(state, now, held - cost, receipt) end
         touch(key)
       end
-      if taken < more then return 3 end
-    end
-    return late
-  end,
-}
+      -- 3. more than held: a debt, of one full budget at most
+      local more = cost - held
+      if more > 0 then
+        if not state and since_key[part_index[p]] > 0 then state = unborn(part_index[p], false) end
+        local used = state and algorithm(state[1]).used(state, now) or 0
+        local most = 2 * own.capacity(limit) - used
+        if state and state[1] ~= limit[1] then
+          own.adopt(limit, used, now, scratch, 1)
+        else
+          own.open(limit, state, now, scratch, 1, more)
+        end
+        local taken = more < most and more or most
+        if taken > 0 then
+          states[key] = own.take(limit, state, now, scratch, 1, taken, operation[1])
+          touch(key)
+        end
+        if taken < more then return 3 end
+      end
+      return late
+    end,
+  }
 
--- extend
-operations[6] = {
-  arguments = 2,
-  on_key = function(operation, p, key, state, mark)
-    local place = mark and list_find(mark[2], HOLD, operation[1])
-    if not place then return 0 end
-    local _, id, units, receipt = struct.unpack('>dddd', mark[2], place * HOLD + 1)
-    if units == 0 then return 0 end
-    mark[2] = list_remove(mark[2], HOLD, place, 1)
-    hold(key, now + operation[2], id, units, receipt)
-    touch(key)
-    return 1
-  end,
-}
+  -- extend
+  operations[6] = {
+    arguments = 2,
+    on_key = function(operation, p, key, state, mark)
+      local place = mark and list_find(mark[2], HOLD, operation[1])
+      if not place then return 0 end
+      local _, id, units, receipt = struct.unpack('>dddd', mark[2], place * HOLD + 1)
+      if units == 0 then return 0 end
+      mark[2] = list_remove(mark[2], HOLD, place, 1)
+      hold(key, now + operation[2], id, units, receipt)
+      touch(key)
+      return 1
+    end,
+  }
 
--- release
-operations[7] = {
-  arguments = 0,
-  on_key = function(operation, p, key, state, mark)
-    if not state or state[1] ~= CONCURRENCY or not algorithm(CONCURRENCY).release(state, now, part_id[p]) then return 0 end
-    touch(key)
-    return 1
-  end,
-}
+  -- release
+  operations[7] = {
+    arguments = 0,
+    on_key = function(operation, p, key, state, mark)
+      if not state or state[1] ~= CONCURRENCY or not algorithm(CONCURRENCY).release(state, now, part_id[p]) then return 0 end
+      touch(key)
+      return 1
+    end,
+  }
 
--- renew
-operations[8] = {
-  arguments = 0,
-  on_key = function(operation, p, key, state, mark)
-    if not state or state[1] ~= CONCURRENCY or part_limit[p][1] ~= CONCURRENCY then return 0 end
-    if not algorithm(CONCURRENCY).renew(part_limit[p], state, now, part_id[p]) then return 0 end
-    touch(key)
-    return 1
-  end,
-}
+  -- renew
+  operations[8] = {
+    arguments = 0,
+    on_key = function(operation, p, key, state, mark)
+      if not state or state[1] ~= CONCURRENCY or part_limit[p][1] ~= CONCURRENCY then return 0 end
+      if not algorithm(CONCURRENCY).renew(part_limit[p], state, now, part_id[p]) then return 0 end
+      touch(key)
+      return 1
+    end,
+  }
 
--- reset
-operations[9] = {
-  arguments = 0,
-  on_key = function(operation, p, key, state, mark)
-    states[key] = false
-    if mark then mark[2] = '' end
-    touch(key)
-    return 0
-  end,
-}
+  -- reset
+  operations[9] = {
+    arguments = 0,
+    on_key = function(operation, p, key, state, mark)
+      states[key] = false
+      if mark then mark[2] = '' end
+      touch(key)
+      return 0
+    end,
+  }
 
--- block
-operations[10] = {
-  arguments = 1,
-  on_key = function(operation, p, key, state, mark)
-    local before = mark and mark[1] > now and 1 or 0
-    mark_of(key)[1] = now + operation[1]
-    touch(key)
-    return before
-  end,
-}
+  -- block
+  operations[10] = {
+    arguments = 1,
+    on_key = function(operation, p, key, state, mark)
+      local before = mark and mark[1] > now and 1 or 0
+      mark_of(key)[1] = now + operation[1]
+      touch(key)
+      return before
+    end,
+  }
 
--- unblock
-operations[11] = {
-  arguments = 0,
-  on_key = function(operation, p, key, state, mark)
-    if not mark or mark[1] <= now then return 0 end
-    mark[1] = 0
-    touch(key)
-    return 1
-  end,
-}
+  -- unblock
+  operations[11] = {
+    arguments = 0,
+    on_key = function(operation, p, key, state, mark)
+      if not mark or mark[1] <= now then return 0 end
+      mark[1] = 0
+      touch(key)
+      return 1
+    end,
+  }
+end
