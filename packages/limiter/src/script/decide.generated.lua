@@ -539,12 +539,12 @@ builders[SLIDING_WINDOW] = function()
   end
   local function write(segment)
     local counts = segment[4]
-    return struct.pack('>' .. string.rep('d', 3 + #counts), segment[1], segment[2], segment[3], unpack(counts))
+    return struct.pack(string.rep('>d', 3 + #counts), segment[1], segment[2], segment[3], unpack(counts))
   end
   local function read(raw, from, size)
     if size % 1 ~= 0 or size < 1 or size > MAX_SLICES + 1 then return nil end
     local period, width, at = struct.unpack('>ddd', raw, from)
-    local counts = { struct.unpack('>' .. string.rep('d', size), raw, from + 24) }
+    local counts = { struct.unpack(string.rep('>d', size), raw, from + 24) }
     counts[size + 1] = nil
     for i = 1, size do
       if not exact(counts[i]) then return nil end
@@ -665,22 +665,35 @@ builders[SLIDING_LOG] = function()
   local MAX_PERIOD = 2251799813685248
   local floor = math.floor
   local function new_log(period)
-    return { SLIDING_LOG, period, 0, 0, 0, '' }
+    return { SLIDING_LOG, period, 0, 0, 0, '', 0, '' }
   end
   local function runs_of(state)
-    return #state[6] / RUN
+    return (#state[6] - state[7] + #state[8]) / RUN
   end
-  local function instant_at(list, place)
-    return list_number(list, place * RUN + 1)
+  local function text_of(state, from, to)
+    return string.sub(state[6], state[7] + from * RUN + 1, state[7] + to * RUN)
+  end
+  local function gather(state)
+    if state[8] == '' then return end
+    state[6] = state[6] .. state[8]
+    state[8] = ''
+  end
+  local function number_at(state, place, offset)
+    local at = state[7] + place * RUN + 1 + offset
+    if at > #state[6] then return list_number(state[8], at - #state[6]) end
+    return list_number(state[6], at)
+  end
+  local function instant_at(state, place)
+    return number_at(state, place, 0)
   end
   local function total_at(state, place)
-    return place < 0 and state[5] or list_number(state[6], place * RUN + 9)
+    return place < 0 and state[5] or number_at(state, place, 8)
   end
-  local function totals_until(list, most)
-    local low, high = 0, #list / RUN
+  local function runs_until(state, most, offset)
+    local low, high = 0, runs_of(state)
     while low < high do
       local middle = floor((low + high) / 2)
-      if list_number(list, middle * RUN + 9) <= most then low = middle + 1 else high = middle end
+      if number_at(state, middle, offset) <= most then low = middle + 1 else high = middle end
     end
     return low
   end
@@ -690,18 +703,18 @@ builders[SLIDING_LOG] = function()
       local former = now - state[4] < state[3] and now - state[4] or state[3]
       if former > edge then edge = former end
     end
-    return list_until(state[6], RUN, edge)
+    return runs_until(state, edge, 0)
   end
   local function units_used(state, now)
     return total_at(state, runs_of(state) - 1) - total_at(state, lapsed_runs(state, now) - 1)
   end
   local function lapse_of(state, place)
-    local at = instant_at(state[6], place)
+    local at = instant_at(state, place)
     return at + (state[4] > 0 and at <= state[3] and state[4] or state[2])
   end
   local function fits_at(state, room)
     local total = total_at(state, runs_of(state) - 1)
-    return lapse_of(state, totals_until(state[6], total - room - 1))
+    return lapse_of(state, runs_until(state, total - room - 1, 8))
   end
   local function last_lapse(state)
     local count = runs_of(state)
@@ -709,23 +722,24 @@ builders[SLIDING_LOG] = function()
   end
   local function is_future(state, now)
     local count = runs_of(state)
-    return count > 0 and instant_at(state[6], count - 1) > now
+    return count > 0 and instant_at(state, count - 1) > now
   end
   local function under(former, limit, period, now)
-    local state = { SLIDING_LOG, former[2], former[3], former[4], former[5], former[6] }
+    local state = { SLIDING_LOG, former[2], former[3], former[4], former[5], former[6], former[7], former[8] }
     if is_future(state, now) then
       local total = total_at(state, runs_of(state) - 1)
-      local place = list_until(state[6], RUN, now - 1)
-      state[6] = string.sub(state[6], 1, place * RUN) .. struct.pack('>dd', now, total)
+      gather(state)
+      state[6] = text_of(state, 0, runs_until(state, now - 1, 0)) .. struct.pack('>dd', now, total)
+      state[7] = 0
       if total - limit > state[5] then
         state[5] = total - limit
-        state[6] = list_remove(state[6], RUN, 0, totals_until(state[6], state[5]))
+        state[7] = runs_until(state, state[5], 8) * RUN
       end
       if state[3] > now then state[3] = now end
     end
     local count = runs_of(state)
     if period > state[2] and count > 0 then
-      state[3] = instant_at(state[6], count - 1)
+      state[3] = instant_at(state, count - 1)
       if state[4] == 0 then state[4] = state[2] end
     end
     state[2] = period
@@ -735,54 +749,72 @@ builders[SLIDING_LOG] = function()
     end
     return state
   end
+  local function added(state, from, to, more)
+    local texts = {}
+    while from < to do
+      local size = to - from < 64 and to - from or 64
+      local format = string.rep('>d', 2 * size)
+      local numbers = { struct.unpack(format, state[6], state[7] + from * RUN + 1) }
+      for i = 2, 2 * size, 2 do numbers[i] = numbers[i] + more end
+      texts[#texts + 1] = struct.pack(format, unpack(numbers, 1, 2 * size))
+      from = from + size
+    end
+    return table.concat(texts)
+  end
   local function trim(state, now)
     local lapsed = lapsed_runs(state, now)
     if lapsed == runs_of(state) then return new_log(state[2]) end
     if lapsed > 0 then
       state[5] = total_at(state, lapsed - 1)
-      state[6] = list_remove(state[6], RUN, 0, lapsed)
+      state[7] = state[7] + lapsed * RUN
     end
-    if instant_at(state[6], 0) > state[3] then
+    if instant_at(state, 0) > state[3] then
       state[3] = 0
       state[4] = 0
     end
     return state
   end
-  local function lessened(list, place, less)
-    local entries = {}
-    for i = place, #list / RUN - 1 do
-      local at, total = struct.unpack('>dd', list, i * RUN + 1)
-      entries[#entries + 1] = struct.pack('>dd', at, total - less)
-    end
-    return string.sub(list, 1, place * RUN) .. table.concat(entries)
-  end
   local function append(state, now, units)
     if state[3] >= now then state[3] = now - 1 end
-    local list = state[6]
     local last = runs_of(state) - 1
     local total = total_at(state, last) + units
-    if last >= 0 and instant_at(list, last) == now then list = string.sub(list, 1, last * RUN) end
-    state[6] = list .. struct.pack('>dd', now, total)
+    if last >= 0 and state[8] == '' and instant_at(state, last) == now then
+      state[6] = text_of(state, 0, last)
+      state[7] = 0
+    end
+    state[8] = struct.pack('>dd', now, total)
     if total > MAX_TOTAL then
-      state[6] = lessened(state[6], 0, state[5])
+      gather(state)
+      state[6] = added(state, 0, runs_of(state), -state[5])
+      state[7] = 0
       state[5] = 0
     end
   end
   local function give_from(state, place, units)
+    gather(state)
+    local count = runs_of(state)
     local own = total_at(state, place) - total_at(state, place - 1)
     local back = units < own and units or own
-    state[6] = lessened(state[6], place, back)
-    if back == own then state[6] = list_remove(state[6], RUN, place, 1) end
+    local from = back == own and place + 1 or place
+    if 2 * place < count then
+      state[6] = added(state, 0, place, back) .. text_of(state, from, count)
+      state[5] = state[5] + back
+    else
+      state[6] = text_of(state, 0, place) .. added(state, from, count, -back)
+    end
+    state[7] = 0
     return back
   end
   local function give_newest(state, used, units)
+    gather(state)
     local back = units < used and units or used
     local total = total_at(state, runs_of(state) - 1) - back
-    local whole = totals_until(state[6], total)
+    local whole = runs_until(state, total, 8)
     local broken = whole < runs_of(state) and total > total_at(state, whole - 1)
-    local rest = string.sub(state[6], 1, whole * RUN)
-    if broken then rest = rest .. struct.pack('>dd', instant_at(state[6], whole), total) end
+    local rest = text_of(state, 0, whole)
+    if broken then rest = rest .. struct.pack('>dd', instant_at(state, whole), total) end
     state[6] = rest
+    state[7] = 0
     return back
   end
   local function adopted(limit, units, now)
@@ -841,18 +873,18 @@ builders[SLIDING_LOG] = function()
       return log_of(limit, former, now, view[at])
     end,
     encode = function(state)
-      return struct.pack('>Bdddd', SLIDING_LOG, state[2], state[3], state[4], state[5]) .. state[6]
+      return struct.pack('>Bdddd', SLIDING_LOG, state[2], state[3], state[4], state[5]) .. string.sub(state[6], state[7] + 1) .. state[8]
     end,
     decode = function(raw)
       local count = (#raw - 33) / RUN
       if count % 1 ~= 0 or count < 0 or count > 2 * MAX_LOG then return nil end
       local _, period, prior, prior_period, base = struct.unpack('>Bdddd', raw)
-      local state = { SLIDING_LOG, period, prior, prior_period, base, string.sub(raw, 34) }
+      local state = { SLIDING_LOG, period, prior, prior_period, base, raw, 33, '' }
       if not (exact(period) and exact(prior) and exact(prior_period) and exact(base)) then return nil end
       if period < 1 or period > MAX_PERIOD or prior_period >= period then return nil end
       if count == 0 then return base <= MAX_TOTAL and state or nil end
-      local first, least = instant_at(state[6], 0), total_at(state, 0)
-      local last, total = instant_at(state[6], count - 1), total_at(state, count - 1)
+      local first, least = instant_at(state, 0), total_at(state, 0)
+      local last, total = instant_at(state, count - 1), total_at(state, count - 1)
       if exact(first) and exact(last) and exact(least) and exact(total) and first <= last and last <= MAX_EXACT - period and least > base and total <= MAX_TOTAL and total - base <= 2 * MAX_LOG then
         return state
       end
@@ -881,8 +913,8 @@ builders[SLIDING_LOG] = function()
       if receipt == 0 then return give_newest(state, units_used(state, now), units) end
       local former = receipt - state[4]
       local at = state[4] > 0 and former <= state[3] and former or receipt - state[2]
-      local place = list_until(state[6], RUN, at) - 1
-      if place < lapsed_runs(state, now) or instant_at(state[6], place) ~= at then return 0 end
+      local place = runs_until(state, at, 0) - 1
+      if place < lapsed_runs(state, now) or instant_at(state, place) ~= at then return 0 end
       return give_from(state, place, units)
     end,
   }
@@ -1033,22 +1065,24 @@ local function settle(state, mark, now)
   mark[2] = list_remove(mark[2], HOLD, 0, lapsed)
   return true
 end
-local function marked(state, mark, now)
-  local raw, lifetime = '', 0
-  if state then
-    local own = algorithm(state[1])
-    raw, lifetime = own.encode(state), own.lifetime(state, now)
-  end
-  if not mark then return raw, lifetime end
-  local blocked = mark[1] > now and mark[1] or 0
+local function lifetime_of(state, mark, now)
+  local lifetime = state and algorithm(state[1]).lifetime(state, now) or 0
+  if not mark then return lifetime end
+  if mark[1] - now > lifetime then lifetime = mark[1] - now end
   local count = #mark[2] / HOLD
-  if blocked == 0 and count == 0 then return raw, lifetime end
-  if blocked - now > lifetime then lifetime = blocked - now end
   if count > 0 then
     local lapse = list_number(mark[2], (count - 1) * HOLD + 1) - now
     if lapse > lifetime then lifetime = lapse end
   end
-  return struct.pack('>Bdd', MARKED, blocked, count) .. mark[2] .. raw, lifetime
+  return lifetime
+end
+local function marked(state, mark, now)
+  local raw = state and algorithm(state[1]).encode(state) or ''
+  if not mark then return raw end
+  local blocked = mark[1] > now and mark[1] or 0
+  local count = #mark[2] / HOLD
+  if blocked == 0 and count == 0 then return raw end
+  return struct.pack('>Bdd', MARKED, blocked, count) .. mark[2] .. raw
 end
 local input = cjson.decode(ARGV[1])
 local call = redis.call
@@ -1447,12 +1481,12 @@ end
 local garbage = 0
 for i = 1, #changed do
   local key = changed[i]
-  local raw, lifetime = marked(states[key], marks[key], now)
+  local raw = marked(states[key], marks[key], now)
   if raw == '' then
     call('DEL', KEYS[key])
   else
     if broken[key] then garbage = garbage + 1 end
-    local ttl = ceil_div(lifetime, 1000) + KEEP_MS
+    local ttl = ceil_div(lifetime_of(states[key], marks[key], now), 1000) + KEEP_MS
     if stored[key] then
       call('SET', KEYS[key], raw, 'PX', ttl)
     elseif not call('SET', KEYS[key], raw, 'PX', ttl, 'NX') then
@@ -1463,8 +1497,7 @@ for i = 1, #changed do
 end
 for key in pairs(refused) do
   if not dirty[key] and (states[key] or marks[key]) then
-    local _, lifetime = marked(states[key], marks[key], now)
-    call('PEXPIRE', KEYS[key], ceil_div(lifetime, 1000) + KEEP_MS, 'NX')
+    call('PEXPIRE', KEYS[key], ceil_div(lifetime_of(states[key], marks[key], now), 1000) + KEEP_MS, 'NX')
   end
 end
 reply[3] = garbage

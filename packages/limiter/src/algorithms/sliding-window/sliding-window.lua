@@ -220,13 +220,13 @@ builders[SLIDING_WINDOW] = function()
 
   local function write(segment)
     local counts = segment[4]
-    return struct.pack('>' .. string.rep('d', 3 + #counts), segment[1], segment[2], segment[3], unpack(counts))
+    return struct.pack(string.rep('>d', 3 + #counts), segment[1], segment[2], segment[3], unpack(counts))
   end
 
   local function read(raw, from, size)
     if size % 1 ~= 0 or size < 1 or size > MAX_SLICES + 1 then return nil end
     local period, width, at = struct.unpack('>ddd', raw, from)
-    local counts = { struct.unpack('>' .. string.rep('d', size), raw, from + 24) }
+    local counts = { struct.unpack(string.rep('>d', size), raw, from + 24) }
     counts[size + 1] = nil -- where the text goes on
     for i = 1, size do
       if not exact(counts[i]) then return nil end
