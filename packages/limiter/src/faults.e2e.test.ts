@@ -114,6 +114,57 @@ describe.each(Object.entries(stores))('faults of other limiters are impossible %
     }
   })
 
+  it('a sliding window still counts the last one when nine tenths of this one are over (PostHog/posthog PR#89726)', async () => {
+    for (const limit of [
+      slidingWindow({ limit: 100, period: '60s', slices: 1 }),
+      slidingLog({ limit: 100, period: '60s' }),
+    ]) {
+      clock.advanceUs(60_000_000 - (clock() % 60_000_000))
+      const name = limit.algorithm
+      for (let s = 0; s < 60; s++) {
+        await take(limit, s < 40 ? 2 : 1, name)
+        clock.advance(1000)
+      }
+      clock.advance(54_000)
+      // Of 100, the last tenth: 10 by weight, and by the log those of the last 6 s.
+      expect(left(await peek(limit, 0, name))).toEqual([limit.algorithm === 'sliding-log' ? 95 : 90])
+      clock.advance(5999)
+      expect(left(await peek(limit, 0, name))).toEqual([99 + (limit.algorithm === 'sliding-log' ? 1 : 0)])
+    }
+  })
+
+  it('a cost above the limit of an empty window is refused at once (alisaifee/limits#151)', async () => {
+    for (const limit of [slidingWindow({ limit: 10, period: '1m' }), slidingLog({ limit: 10, period: '1m' })]) {
+      const refused = await take(limit, 11, limit.algorithm)
+      expect([refused.allowed, refused.reason, refused.retryAfterMs]).toEqual([
+        false,
+        'never',
+        Number.POSITIVE_INFINITY,
+      ])
+      expect(left(await take(limit, 10, limit.algorithm))).toEqual([0])
+    }
+  })
+
+  it('100 calls of two instances in the same µs take exactly 10 (sockudo/sockudo#251)', async () => {
+    const other = createEngine({ store, timeoutMs: 10_000 })
+    for (const cost of [1, 3]) {
+      for (const limit of [slidingLog({ limit: 10, period: '1m' }), slidingWindow({ limit: 10, period: '1m' })]) {
+        const items = [{ name: `${limit.algorithm}${cost}`, limit, key: 'ann', cost }]
+        const calls = await Promise.all(Array.from({ length: 100 }, (_, i) => (i % 2 ? engine : other).check(items)))
+        expect(calls.filter(({ allowed }) => allowed).length).toBe(Math.floor(10 / cost))
+        expect(left(await engine.peek(items))).toEqual([10 % cost])
+      }
+    }
+    await other.close()
+  })
+
+  it('what has lapsed is not counted before it is dropped (apache/shenyu#6754)', async () => {
+    const limit = slidingLog({ limit: 3, period: '10s' })
+    for (let i = 0; i < 3; i++) await take(limit)
+    clock.advance(10_001)
+    expect([(await take(limit)).allowed, left(await peek(limit))]).toEqual([true, [2]])
+  })
+
   it('large numbers stay exact to the unit, or are refused with the range (redis/redis#1118)', async () => {
     const limit = tokenBucket({ limit: 1e15, period: '1s' })
     expect(left(await take(limit, 123_456_789))).toEqual([999_999_876_543_211])

@@ -1,11 +1,19 @@
 import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
-import { calendars, fixedWindows, leakyBuckets, smallBuckets, steps } from '../../../../test/limit-arbitraries.ts'
+import {
+  calendars,
+  fixedWindows,
+  leakyBuckets,
+  slidingLogs,
+  slidingWindows,
+  smallBuckets,
+  steps,
+} from '../../../../test/limit-arbitraries.ts'
 import { inUs, statusOf, traceLimit } from '../../../../test/traced-limit.ts'
 import { fixedWindow } from './fixed-window/index.ts'
 import { tokenBucket } from './token-bucket/index.ts'
 
-const anyLimit = fc.oneof(smallBuckets, fixedWindows, leakyBuckets, calendars)
+const anyLimit = fc.oneof(smallBuckets, fixedWindows, leakyBuckets, calendars, slidingWindows, slidingLogs)
 
 describe('a refusal after any change of numbers or of algorithm', () => {
   it('names the true wait: then the cost is admitted, 1 µs earlier it is refused', async () => {

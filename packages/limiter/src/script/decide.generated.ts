@@ -372,126 +372,222 @@ builders[FIXED_WINDOW] = function()
   return own
 end
 builders[SLIDING_WINDOW] = function()
-  local MAX_PARTED = 2251799813685248
   local MAX_SLICES = 60
+  local MAX_TOTAL = 2251799813685248
+  local MAX_PERIOD = 2251799813685248
   local floor = math.floor
   local function portion(a, b, c)
     local product = a * b
     if product <= MAX_EXACT then return ceil_div(product, c) end
     return a == c and b or mul_div_ceil(a, b, c)
   end
-  local function oldest_slice(period, slice, now)
-    return floor((now - period + 1) / slice)
+  local function oldest_slice(period, width, now)
+    return floor((now - period + 1) / width)
   end
   local function lapse_of(period, width, slice)
     return (slice + 1) * width - 1 + period
   end
-  local function recut(cut, state, slice, at)
-    local over = (slice + 1) * state[3]
-    local newest = over - 1 < at and over - 1 or at
-    local own = floor(newest / cut[4])
-    local latest = floor((over + state[2] - cut[3]) / cut[4]) - 1
-    return own < latest and own or latest
+  local function first_slice(segment)
+    return floor(segment[3] / segment[2]) - #segment[4] + 1
+  end
+  local function newest_in(segment, i)
+    local last = (first_slice(segment) + i) * segment[2] - 1
+    return last < segment[3] and last or segment[3]
+  end
+  local function empty_at(segment)
+    local counts = segment[4]
+    for i = #counts, 1, -1 do
+      if counts[i] > 0 then return lapse_of(segment[1], segment[2], first_slice(segment) + i - 1) end
+    end
+    return 0
+  end
+  local function sum(counts)
+    local total = 0
+    for i = 1, #counts do total = total + counts[i] end
+    return total
+  end
+  local function rest_of(counts, from)
+    local rest = {}
+    for i = from, #counts do rest[i - from + 1] = counts[i] end
+    return rest
+  end
+  local function live(segment, now)
+    if not segment then return false end
+    local counts = segment[4]
+    local own = { segment[1], segment[2], segment[3] < now and segment[3] or now, counts }
+    if empty_at(own) <= now then return false end
+    local lapsed = oldest_slice(own[1], own[2], now) - first_slice(own)
+    if lapsed > 0 then own[4] = rest_of(counts, lapsed + 1) end
+    return own
+  end
+  local function place(cut, counts, oldest, segment, now)
+    if not segment then return false end
+    local same = segment[1] == cut[3] and segment[2] == cut[4]
+    if not same and empty_at(segment) <= now + cut[3] + cut[4] - 1 then return segment end
+    local first = first_slice(segment)
+    for i = 1, #segment[4] do
+      local slice = same and first + i - 1 or floor(newest_in(segment, i) / cut[4])
+      if slice >= oldest then counts[slice - oldest + 1] = counts[slice - oldest + 1] + segment[4][i] end
+    end
+    return false
+  end
+  local function joined(into, segment)
+    local counts = rest_of(into[4], 1)
+    local first = first_slice(into)
+    for i = 1, #segment[4] do
+      local to = floor(newest_in(segment, i) / into[2]) - first
+      if to >= #counts then to = #counts - 1 end
+      if to < 0 then to = 0 end
+      counts[to + 1] = counts[to + 1] + segment[4][i]
+    end
+    return { into[1], into[2], into[3], counts }
+  end
+  local function is_future(state, now)
+    return state[2][3] > now or (state[3] and state[3][3] > now or false)
+  end
+  local function at_most(counts, most)
+    local left = most
+    for i = #counts, 1, -1 do
+      if counts[i] > left then counts[i] = left end
+      left = left - counts[i]
+    end
+    return left
   end
   local function lay(cut, state, now)
     local oldest = oldest_slice(cut[3], cut[4], now)
     local size = floor(now / cut[4]) - oldest + 1
     local counts = {}
     for i = 1, size do counts[i] = 0 end
-    if not state then return counts end
-    local at = state[4] < now and state[4] or now
-    local former = state[5]
-    local first = floor(at / state[3]) - #former + 1
-    local same = state[2] == cut[3] and state[3] == cut[4]
-    for i = 1, #former do
-      local count = former[i]
-      if count > 0 then
-        local slice = first + i - 1
-        if not same then slice = recut(cut, state, slice, at) end
-        local place = slice - oldest + 1
-        if place >= 1 then counts[place] = counts[place] + count end
+    if not state then return counts, false end
+    local newest = place(cut, counts, oldest, live(state[2], now), now)
+    local other = place(cut, counts, oldest, live(state[3], now), now)
+    if newest and other then newest = joined(newest, other) end
+    other = newest or other
+    if is_future(state, now) then
+      local left = at_most(counts, cut[2])
+      if other then
+        other = { other[1], other[2], other[3], rest_of(other[4], 1) }
+        at_most(other[4], left)
+        if empty_at(other) == 0 then other = false end
       end
     end
-    if state[4] > now then
-      local left = cut[2]
-      for i = size, 1, -1 do
-        if counts[i] > left then counts[i] = left end
-        left = left - counts[i]
-      end
-    end
-    return counts
+    return counts, other
   end
-  local function used_of(cut, counts, now)
-    local used = 0
-    for i = 1, #counts do used = used + counts[i] end
+  local function used_of(cut, counts, other, now)
+    local used = sum(counts) + (other and sum(other[4]) or 0)
     if cut[5] == 1 then return used end
     local first = floor(now / cut[4]) - #counts + 1
     local part = lapse_of(cut[3], cut[4], first) - now
     return part < cut[4] and used - counts[1] + portion(part, counts[1], cut[4]) or used
   end
-  local function fits_at(cut, counts, now, room)
-    local newest = floor(now / cut[4])
+  local function own_fits_at(cut, counts, now, room)
+    local first = floor(now / cut[4]) - #counts + 1
     local newer = 0
     for i = #counts, 1, -1 do
       local count = counts[i]
       if newer + count > room then
-        local slice = newest - #counts + i
         local part = cut[5] == 1 and cut[4] or portion(newer + count - room, cut[4], count)
-        local at = slice * cut[4] - 1 + cut[3] + part
+        local at = (first + i - 1) * cut[4] - 1 + cut[3] + part
         return at > now and at or 0
       end
       newer = newer + count
     end
     return 0
   end
-  local function empty_at(period, width, counts, newest)
-    for i = #counts, 1, -1 do
-      if counts[i] > 0 then return lapse_of(period, width, newest - #counts + i) end
+  local function fits_at(cut, counts, other, now, room)
+    if not other then return own_fits_at(cut, counts, now, room) end
+    local rest, from, earliest = sum(other[4]), 0, MAX_EXACT
+    local size = #other[4]
+    for i = 0, size do
+      if rest <= room then
+        local own = own_fits_at(cut, counts, now, room - rest)
+        local at = own > from and own or from
+        if at < earliest then earliest = at end
+      end
+      if i < size then
+        rest = rest - other[4][i + 1]
+        from = lapse_of(other[1], other[2], first_slice(other) + i)
+      end
     end
-    return 0
+    return earliest
   end
-  local function kept(counts)
-    local from = 1
-    while from < #counts and counts[from] == 0 do from = from + 1 end
-    local rest = {}
-    local total = 0
-    for i = from, #counts do
-      rest[i - from + 1] = counts[i]
-      total = total + counts[i]
-    end
-    if total > MAX_PARTED then rest[1] = rest[1] - (total - MAX_PARTED) end
-    return rest
-  end
-  local function look(limit, counts, now, view, at, cost)
+  local function look(limit, counts, other, now, view, at, cost)
     local units = limit[2]
-    local used = used_of(limit, counts, now)
+    local used = used_of(limit, counts, other, now)
     view[at] = used
-    view[at + 1] = cost <= units and fits_at(limit, counts, now, units - cost) or 0
-    view[at + 2] = used > 0 and units > 0 and fits_at(limit, counts, now, used < units and used - 1 or units - 1) or 0
-    view[at + 3] = empty_at(limit[3], limit[4], counts, floor(now / limit[4]))
+    view[at + 1] = cost <= units and fits_at(limit, counts, other, now, units - cost) or 0
+    view[at + 2] = used > 0 and units > 0 and fits_at(limit, counts, other, now, used < units and used - 1 or units - 1) or 0
+    local own_empty = empty_at({ limit[3], limit[4], now, counts })
+    local other_empty = other and empty_at(other) or 0
+    view[at + 3] = own_empty > other_empty and own_empty or other_empty
   end
   local function cut_of(state)
-    return { SLIDING_WINDOW, MAX_EXACT, state[2], state[3], 1 }
+    return { SLIDING_WINDOW, MAX_EXACT, state[2][1], state[2][2], 1 }
   end
   local function lapse_at(state)
-    return empty_at(state[2], state[3], state[5], floor(state[4] / state[3]))
+    local newest, other = empty_at(state[2]), state[3] and empty_at(state[3]) or 0
+    return newest > other and newest or other
   end
-  local function counts_of(limit, state, now, used)
-    return state and state[1] == SLIDING_WINDOW and lay(limit, state, now) or { used }
+  local function laid(limit, state, now, used)
+    if state and state[1] == SLIDING_WINDOW then return lay(limit, state, now) end
+    return { used }, false
   end
-  local function state_of_counts(limit, counts, now)
-    return { SLIDING_WINDOW, limit[3], limit[4], now, kept(counts) }
+  local function kept(limit, counts, other, now)
+    local from = 1
+    while from < #counts and counts[from] == 0 do from = from + 1 end
+    local rest = rest_of(counts, from)
+    local total = sum(rest) + (other and sum(other[4]) or 0)
+    if total > MAX_TOTAL then rest[1] = rest[1] - (total - MAX_TOTAL) end
+    return { SLIDING_WINDOW, { limit[3], limit[4], now, rest }, other }
+  end
+  local function write(segment)
+    local counts = segment[4]
+    return struct.pack(string.rep('>d', 3 + #counts), segment[1], segment[2], segment[3], unpack(counts))
+  end
+  local function read(raw, from, size)
+    if size % 1 ~= 0 or size < 1 or size > MAX_SLICES + 1 then return nil end
+    local period, width, at = struct.unpack('>ddd', raw, from)
+    local counts = { struct.unpack(string.rep('>d', size), raw, from + 24) }
+    counts[size + 1] = nil
+    for i = 1, size do
+      if not exact(counts[i]) then return nil end
+    end
+    if exact(period) and exact(width) and exact(at) and width >= 1 and width <= period and period <= MAX_PERIOD and period <= MAX_SLICES * width and (size - 1) * width < period + width and at <= MAX_EXACT - period - width then
+      return { period, width, at, counts }
+    end
+    return nil
+  end
+  local function give_from(segment, now, units, receipt)
+    local period, width, counts = segment[1], segment[2], segment[4]
+    local first = first_slice(segment)
+    local from, down = first + #counts - 1, oldest_slice(period, width, now)
+    if receipt > 0 then
+      local over = receipt + 1 - period
+      if receipt <= now or over % width ~= 0 or over / width - 1 > from then return 0 end
+      from = over / width - 1
+      down = from
+    end
+    local left = units
+    for slice = from, down, -1 do
+      if slice < first or left == 0 then break end
+      local count = counts[slice - first + 1]
+      local back = left < count and left or count
+      counts[slice - first + 1] = count - back
+      left = left - back
+    end
+    return units - left
   end
   return {
     view_size = 4,
     params = 4,
     open = function(limit, state, now, view, at, cost)
-      look(limit, lay(limit, state, now), now, view, at, cost)
+      local counts, other = lay(limit, state, now)
+      look(limit, counts, other, now, view, at, cost)
       if not state then return false end
-      return state[4] > now or lapse_at(state) > now + limit[3] + limit[4] - 1
+      return is_future(state, now) or lapse_at(state) > now + limit[3] + limit[4] - 1
     end,
     adopt = function(limit, units, now, view, at)
-      look(limit, { units < limit[2] and units or limit[2] }, now, view, at, 0)
+      look(limit, { units < limit[2] and units or limit[2] }, false, now, view, at, 0)
     end,
     admits = function(limit, view, at, cost)
       return limit[2] > 0 and (cost == 0 or view[at] <= limit[2] - cost)
@@ -509,48 +605,47 @@ builders[SLIDING_WINDOW] = function()
       view[at + 1] = now + wait
     end,
     take = function(limit, state, now, view, at, cost)
-      local counts = counts_of(limit, state, now, view[at])
+      local counts, other = laid(limit, state, now, view[at])
       counts[#counts] = counts[#counts] + cost
-      look(limit, counts, now, view, at, 0)
-      return state_of_counts(limit, counts, now)
+      look(limit, counts, other, now, view, at, 0)
+      return kept(limit, counts, other, now)
     end,
     close = function(limit, view, at, now, former)
-      return state_of_counts(limit, counts_of(limit, former, now, view[at]), now)
+      local counts, other = laid(limit, former, now, view[at])
+      return kept(limit, counts, other, now)
     end,
     encode = function(state)
-      local counts = state[5]
-      return struct.pack('>B' .. string.rep('d', 3 + #counts), SLIDING_WINDOW, state[2], state[3], state[4], unpack(counts))
+      local head = struct.pack('>Bd', SLIDING_WINDOW, #state[2][4]) .. write(state[2])
+      return state[3] and head .. write(state[3]) or head
     end,
     decode = function(raw)
-      local size = (#raw - 25) / 8
-      if size % 1 ~= 0 or size < 1 or size > MAX_SLICES + 1 then return nil end
-      local _, period, slice, at = struct.unpack('>Bddd', raw)
-      if not (exact(period) and exact(slice) and exact(at) and slice >= 1 and slice <= period and period <= MAX_PARTED and period <= MAX_SLICES * slice and (size - 1) * slice < period + slice and at <= MAX_EXACT - period - slice) then
-        return nil
-      end
-      local counts = { struct.unpack('>' .. string.rep('d', size), raw, 26) }
-      counts[size + 1] = nil
-      local total = 0
-      for i = 1, size do
-        if not exact(counts[i]) then return nil end
-        total = total + counts[i]
-      end
-      return total <= MAX_PARTED and { SLIDING_WINDOW, period, slice, at, counts } or nil
+      if #raw < 33 then return nil end
+      local _, count = struct.unpack('>Bd', raw)
+      local size = 33 + count * 8
+      local newest = #raw >= size and read(raw, 10, count)
+      if not newest then return nil end
+      local other = #raw > size and read(raw, size + 1, (#raw - size - 24) / 8)
+      if #raw > size and not other then return nil end
+      if other and other[1] == newest[1] and other[2] == newest[2] then return nil end
+      if sum(newest[4]) + (other and sum(other[4]) or 0) > MAX_TOTAL then return nil end
+      return { SLIDING_WINDOW, newest, other }
     end,
     used = function(state, now)
       local cut = cut_of(state)
-      return used_of(cut, lay(cut, state, now), now)
+      local counts, other = lay(cut, state, now)
+      return used_of(cut, counts, other, now)
     end,
     room_after = function(state, now, units)
       local cut = cut_of(state)
-      local at = fits_at(cut, lay(cut, state, now), now, units)
+      local counts, other = lay(cut, state, now)
+      local at = fits_at(cut, counts, other, now, units)
       return at > 0 and at - now or 0
     end,
     span = function(limit)
       return limit[3] + limit[4] - 1
     end,
     ahead = function(state, now, span)
-      return state[4] > now or lapse_at(state) > now + span
+      return is_future(state, now) or lapse_at(state) > now + span
     end,
     lifetime = function(state, now)
       local lapse = lapse_at(state)
@@ -560,25 +655,9 @@ builders[SLIDING_WINDOW] = function()
       return lapse_of(limit[3], limit[4], floor(now / limit[4]))
     end,
     give = function(state, now, units, receipt)
-      local period, width, counts = state[2], state[3], state[5]
-      local newest = floor(state[4] / width)
-      local first = newest - #counts + 1
-      local from, down = newest, oldest_slice(period, width, now)
-      if receipt > 0 then
-        if receipt <= now then return 0 end
-        from = floor((receipt + 1 - period) / width) - 1
-        down = from
-      end
-      if from > newest then return 0 end
-      local left = units
-      for slice = from, down, -1 do
-        if slice < first or left == 0 then break end
-        local count = counts[slice - first + 1]
-        local back = left < count and left or count
-        counts[slice - first + 1] = count - back
-        left = left - back
-      end
-      return units - left
+      local back = give_from(state[2], now, units, receipt)
+      if not state[3] or back == units or (receipt > 0 and back > 0) then return back end
+      return back + give_from(state[3], now, units - back, receipt)
     end,
   }
 end
@@ -589,22 +668,35 @@ builders[SLIDING_LOG] = function()
   local MAX_PERIOD = 2251799813685248
   local floor = math.floor
   local function new_log(period)
-    return { SLIDING_LOG, period, 0, 0, 0, '' }
+    return { SLIDING_LOG, period, 0, 0, 0, '', 0, '' }
   end
   local function runs_of(state)
-    return #state[6] / RUN
+    return (#state[6] - state[7] + #state[8]) / RUN
   end
-  local function instant_at(list, place)
-    return list_number(list, place * RUN + 1)
+  local function text_of(state, from, to)
+    return string.sub(state[6], state[7] + from * RUN + 1, state[7] + to * RUN)
+  end
+  local function gather(state)
+    if state[8] == '' then return end
+    state[6] = state[6] .. state[8]
+    state[8] = ''
+  end
+  local function number_at(state, place, offset)
+    local at = state[7] + place * RUN + 1 + offset
+    if at > #state[6] then return list_number(state[8], at - #state[6]) end
+    return list_number(state[6], at)
+  end
+  local function instant_at(state, place)
+    return number_at(state, place, 0)
   end
   local function total_at(state, place)
-    return place < 0 and state[5] or list_number(state[6], place * RUN + 9)
+    return place < 0 and state[5] or number_at(state, place, 8)
   end
-  local function totals_until(list, most)
-    local low, high = 0, #list / RUN
+  local function runs_until(state, most, offset)
+    local low, high = 0, runs_of(state)
     while low < high do
       local middle = floor((low + high) / 2)
-      if list_number(list, middle * RUN + 9) <= most then low = middle + 1 else high = middle end
+      if number_at(state, middle, offset) <= most then low = middle + 1 else high = middle end
     end
     return low
   end
@@ -614,18 +706,18 @@ builders[SLIDING_LOG] = function()
       local former = now - state[4] < state[3] and now - state[4] or state[3]
       if former > edge then edge = former end
     end
-    return list_until(state[6], RUN, edge)
+    return runs_until(state, edge, 0)
   end
   local function units_used(state, now)
     return total_at(state, runs_of(state) - 1) - total_at(state, lapsed_runs(state, now) - 1)
   end
   local function lapse_of(state, place)
-    local at = instant_at(state[6], place)
+    local at = instant_at(state, place)
     return at + (state[4] > 0 and at <= state[3] and state[4] or state[2])
   end
   local function fits_at(state, room)
     local total = total_at(state, runs_of(state) - 1)
-    return lapse_of(state, totals_until(state[6], total - room - 1))
+    return lapse_of(state, runs_until(state, total - room - 1, 8))
   end
   local function last_lapse(state)
     local count = runs_of(state)
@@ -633,23 +725,24 @@ builders[SLIDING_LOG] = function()
   end
   local function is_future(state, now)
     local count = runs_of(state)
-    return count > 0 and instant_at(state[6], count - 1) > now
+    return count > 0 and instant_at(state, count - 1) > now
   end
   local function under(former, limit, period, now)
-    local state = { SLIDING_LOG, former[2], former[3], former[4], former[5], former[6] }
+    local state = { SLIDING_LOG, former[2], former[3], former[4], former[5], former[6], former[7], former[8] }
     if is_future(state, now) then
       local total = total_at(state, runs_of(state) - 1)
-      local place = list_until(state[6], RUN, now - 1)
-      state[6] = string.sub(state[6], 1, place * RUN) .. struct.pack('>dd', now, total)
+      gather(state)
+      state[6] = text_of(state, 0, runs_until(state, now - 1, 0)) .. struct.pack('>dd', now, total)
+      state[7] = 0
       if total - limit > state[5] then
         state[5] = total - limit
-        state[6] = list_remove(state[6], RUN, 0, totals_until(state[6], state[5]))
+        state[7] = runs_until(state, state[5], 8) * RUN
       end
       if state[3] > now then state[3] = now end
     end
     local count = runs_of(state)
     if period > state[2] and count > 0 then
-      state[3] = instant_at(state[6], count - 1)
+      state[3] = instant_at(state, count - 1)
       if state[4] == 0 then state[4] = state[2] end
     end
     state[2] = period
@@ -659,54 +752,72 @@ builders[SLIDING_LOG] = function()
     end
     return state
   end
+  local function added(state, from, to, more)
+    local texts = {}
+    while from < to do
+      local size = to - from < 64 and to - from or 64
+      local format = string.rep('>d', 2 * size)
+      local numbers = { struct.unpack(format, state[6], state[7] + from * RUN + 1) }
+      for i = 2, 2 * size, 2 do numbers[i] = numbers[i] + more end
+      texts[#texts + 1] = struct.pack(format, unpack(numbers, 1, 2 * size))
+      from = from + size
+    end
+    return table.concat(texts)
+  end
   local function trim(state, now)
     local lapsed = lapsed_runs(state, now)
     if lapsed == runs_of(state) then return new_log(state[2]) end
     if lapsed > 0 then
       state[5] = total_at(state, lapsed - 1)
-      state[6] = list_remove(state[6], RUN, 0, lapsed)
+      state[7] = state[7] + lapsed * RUN
     end
-    if instant_at(state[6], 0) > state[3] then
+    if instant_at(state, 0) > state[3] then
       state[3] = 0
       state[4] = 0
     end
     return state
   end
-  local function lessened(list, place, less)
-    local entries = {}
-    for i = place, #list / RUN - 1 do
-      local at, total = struct.unpack('>dd', list, i * RUN + 1)
-      entries[#entries + 1] = struct.pack('>dd', at, total - less)
-    end
-    return string.sub(list, 1, place * RUN) .. table.concat(entries)
-  end
   local function append(state, now, units)
     if state[3] >= now then state[3] = now - 1 end
-    local list = state[6]
     local last = runs_of(state) - 1
     local total = total_at(state, last) + units
-    if last >= 0 and instant_at(list, last) == now then list = string.sub(list, 1, last * RUN) end
-    state[6] = list .. struct.pack('>dd', now, total)
+    if last >= 0 and state[8] == '' and instant_at(state, last) == now then
+      state[6] = text_of(state, 0, last)
+      state[7] = 0
+    end
+    state[8] = struct.pack('>dd', now, total)
     if total > MAX_TOTAL then
-      state[6] = lessened(state[6], 0, state[5])
+      gather(state)
+      state[6] = added(state, 0, runs_of(state), -state[5])
+      state[7] = 0
       state[5] = 0
     end
   end
   local function give_from(state, place, units)
+    gather(state)
+    local count = runs_of(state)
     local own = total_at(state, place) - total_at(state, place - 1)
     local back = units < own and units or own
-    state[6] = lessened(state[6], place, back)
-    if back == own then state[6] = list_remove(state[6], RUN, place, 1) end
+    local from = back == own and place + 1 or place
+    if 2 * place < count then
+      state[6] = added(state, 0, place, back) .. text_of(state, from, count)
+      state[5] = state[5] + back
+    else
+      state[6] = text_of(state, 0, place) .. added(state, from, count, -back)
+    end
+    state[7] = 0
     return back
   end
   local function give_newest(state, used, units)
+    gather(state)
     local back = units < used and units or used
     local total = total_at(state, runs_of(state) - 1) - back
-    local whole = totals_until(state[6], total)
+    local whole = runs_until(state, total, 8)
     local broken = whole < runs_of(state) and total > total_at(state, whole - 1)
-    local rest = string.sub(state[6], 1, whole * RUN)
-    if broken then rest = rest .. struct.pack('>dd', instant_at(state[6], whole), total) end
+    local rest = text_of(state, 0, whole)
+    if broken then rest = rest .. struct.pack('>dd', instant_at(state, whole), total) end
     state[6] = rest
+    state[7] = 0
     return back
   end
   local function adopted(limit, units, now)
@@ -765,18 +876,18 @@ builders[SLIDING_LOG] = function()
       return log_of(limit, former, now, view[at])
     end,
     encode = function(state)
-      return struct.pack('>Bdddd', SLIDING_LOG, state[2], state[3], state[4], state[5]) .. state[6]
+      return struct.pack('>Bdddd', SLIDING_LOG, state[2], state[3], state[4], state[5]) .. string.sub(state[6], state[7] + 1) .. state[8]
     end,
     decode = function(raw)
       local count = (#raw - 33) / RUN
       if count % 1 ~= 0 or count < 0 or count > 2 * MAX_LOG then return nil end
       local _, period, prior, prior_period, base = struct.unpack('>Bdddd', raw)
-      local state = { SLIDING_LOG, period, prior, prior_period, base, string.sub(raw, 34) }
+      local state = { SLIDING_LOG, period, prior, prior_period, base, raw, 33, '' }
       if not (exact(period) and exact(prior) and exact(prior_period) and exact(base)) then return nil end
       if period < 1 or period > MAX_PERIOD or prior_period >= period then return nil end
       if count == 0 then return base <= MAX_TOTAL and state or nil end
-      local first, least = instant_at(state[6], 0), total_at(state, 0)
-      local last, total = instant_at(state[6], count - 1), total_at(state, count - 1)
+      local first, least = instant_at(state, 0), total_at(state, 0)
+      local last, total = instant_at(state, count - 1), total_at(state, count - 1)
       if exact(first) and exact(last) and exact(least) and exact(total) and first <= last and last <= MAX_EXACT - period and least > base and total <= MAX_TOTAL and total - base <= 2 * MAX_LOG then
         return state
       end
@@ -805,8 +916,8 @@ builders[SLIDING_LOG] = function()
       if receipt == 0 then return give_newest(state, units_used(state, now), units) end
       local former = receipt - state[4]
       local at = state[4] > 0 and former <= state[3] and former or receipt - state[2]
-      local place = list_until(state[6], RUN, at) - 1
-      if place < lapsed_runs(state, now) or instant_at(state[6], place) ~= at then return 0 end
+      local place = runs_until(state, at, 0) - 1
+      if place < lapsed_runs(state, now) or instant_at(state, place) ~= at then return 0 end
       return give_from(state, place, units)
     end,
   }
@@ -957,22 +1068,24 @@ local function settle(state, mark, now)
   mark[2] = list_remove(mark[2], HOLD, 0, lapsed)
   return true
 end
-local function marked(state, mark, now)
-  local raw, lifetime = '', 0
-  if state then
-    local own = algorithm(state[1])
-    raw, lifetime = own.encode(state), own.lifetime(state, now)
-  end
-  if not mark then return raw, lifetime end
-  local blocked = mark[1] > now and mark[1] or 0
+local function lifetime_of(state, mark, now)
+  local lifetime = state and algorithm(state[1]).lifetime(state, now) or 0
+  if not mark then return lifetime end
+  if mark[1] - now > lifetime then lifetime = mark[1] - now end
   local count = #mark[2] / HOLD
-  if blocked == 0 and count == 0 then return raw, lifetime end
-  if blocked - now > lifetime then lifetime = blocked - now end
   if count > 0 then
     local lapse = list_number(mark[2], (count - 1) * HOLD + 1) - now
     if lapse > lifetime then lifetime = lapse end
   end
-  return struct.pack('>Bdd', MARKED, blocked, count) .. mark[2] .. raw, lifetime
+  return lifetime
+end
+local function marked(state, mark, now)
+  local raw = state and algorithm(state[1]).encode(state) or ''
+  if not mark then return raw end
+  local blocked = mark[1] > now and mark[1] or 0
+  local count = #mark[2] / HOLD
+  if blocked == 0 and count == 0 then return raw end
+  return struct.pack('>Bdd', MARKED, blocked, count) .. mark[2] .. raw
 end
 local input = cjson.decode(ARGV[1])
 local call = redis.call
@@ -1379,12 +1492,12 @@ end
 local garbage = 0
 for i = 1, #changed do
   local key = changed[i]
-  local raw, lifetime = marked(states[key], marks[key], now)
+  local raw = marked(states[key], marks[key], now)
   if raw == '' then
     call('DEL', KEYS[key])
   else
     if broken[key] then garbage = garbage + 1 end
-    local ttl = ceil_div(lifetime, 1000) + KEEP_MS
+    local ttl = ceil_div(lifetime_of(states[key], marks[key], now), 1000) + KEEP_MS
     if stored[key] then
       call('SET', KEYS[key], raw, 'PX', ttl)
     elseif not call('SET', KEYS[key], raw, 'PX', ttl, 'NX') then
@@ -1395,12 +1508,11 @@ for i = 1, #changed do
 end
 for key in pairs(refused) do
   if not dirty[key] and (states[key] or marks[key]) then
-    local _, lifetime = marked(states[key], marks[key], now)
-    call('PEXPIRE', KEYS[key], ceil_div(lifetime, 1000) + KEEP_MS, 'NX')
+    call('PEXPIRE', KEYS[key], ceil_div(lifetime_of(states[key], marks[key], now), 1000) + KEEP_MS, 'NX')
   end
 end
 reply[3] = garbage
 return reply
 `
 
-export const DECIDE_SHA1 = '81c6d6797a5e295fa12d05f61fef7ce4c961226c'
+export const DECIDE_SHA1 = '40fae11655cb99ee2dc3b75404ed5aa85c902698'

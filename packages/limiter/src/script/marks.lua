@@ -29,21 +29,25 @@ local function settle(state, mark, now)
   return true
 end
 
--- The text to store ('': nothing) and how long it means anything, in µs.
-local function marked(state, mark, now)
-  local raw, lifetime = '', 0
-  if state then
-    local own = algorithm(state[1])
-    raw, lifetime = own.encode(state), own.lifetime(state, now)
-  end
-  if not mark then return raw, lifetime end
-  local blocked = mark[1] > now and mark[1] or 0
+-- How long state and mark mean anything, in µs.
+local function lifetime_of(state, mark, now)
+  local lifetime = state and algorithm(state[1]).lifetime(state, now) or 0
+  if not mark then return lifetime end
+  if mark[1] - now > lifetime then lifetime = mark[1] - now end
   local count = #mark[2] / HOLD
-  if blocked == 0 and count == 0 then return raw, lifetime end
-  if blocked - now > lifetime then lifetime = blocked - now end
   if count > 0 then
     local lapse = list_number(mark[2], (count - 1) * HOLD + 1) - now
     if lapse > lifetime then lifetime = lapse end
   end
-  return struct.pack('>Bdd', MARKED, blocked, count) .. mark[2] .. raw, lifetime
+  return lifetime
+end
+
+-- The text to store; '': nothing.
+local function marked(state, mark, now)
+  local raw = state and algorithm(state[1]).encode(state) or ''
+  if not mark then return raw end
+  local blocked = mark[1] > now and mark[1] or 0
+  local count = #mark[2] / HOLD
+  if blocked == 0 and count == 0 then return raw end
+  return struct.pack('>Bdd', MARKED, blocked, count) .. mark[2] .. raw
 end

@@ -333,6 +333,19 @@ const check = fc.record({
 
 const instant = fc.oneof(sized(Number.MAX_SAFE_INTEGER), fc.integer({ min: START_US - 1e7, max: START_US + 1e7 }))
 
+/** Of a sliding window. */
+const segment = fc
+  .tuple(
+    fc.oneof(sized(1e8, 1), sized(2 ** 51, 1)),
+    fc.integer({ min: 1, max: 60 }),
+    instant,
+    fc.array(sized(2 ** 51), { minLength: 1, maxLength: 61 }),
+  )
+  .map(([periodUs, slices, atUs, counts]) => {
+    const sliceUs = Math.ceil(periodUs / slices)
+    return { periodUs, sliceUs, atUs, counts: counts.slice(0, 1 + Math.ceil(periodUs / sliceUs)) }
+  })
+
 /** States that this version would write, and states that none of today's limits has written. */
 const anyState = fc.oneof(
   fc.record({
@@ -350,12 +363,7 @@ const anyState = fc.oneof(
     limit: fc.constant(0),
     periodUs: fc.constant(0),
   }),
-  fc
-    .tuple(sized(2 ** 51, 1), fc.integer({ min: 1, max: 60 }), instant, fc.array(sized(2 ** 51), { minLength: 1 }))
-    .map(([periodUs, slices, atUs, counts]) => {
-      const sliceUs = Math.ceil(periodUs / slices)
-      return { code: 4, periodUs, sliceUs, atUs, counts: counts.slice(0, 1 + Math.ceil(periodUs / sliceUs)) }
-    }),
+  fc.record({ code: fc.constant(4), newest: segment, other: fc.option(segment, { nil: undefined }) }),
   fc
     .record({
       periodUs: sized(2 ** 51, 1),
@@ -388,7 +396,8 @@ const badNumbers = fc
   .map(([code, numbers]) => {
     const raw = Buffer.alloc([0, 33, 17, 0, 41, 49][code] as number)
     raw[0] = code
-    for (let i = 0; 1 + i * 8 < raw.length; i++) raw.writeDoubleBE(numbers[i] as number, 1 + i * 8)
+    for (let i = 0; 1 + i * 8 < raw.length; i++)
+      raw.writeDoubleBE(code === 4 && i === 0 ? 1 : (numbers[i] as number), 1 + i * 8)
     return new Uint8Array(raw)
   })
 

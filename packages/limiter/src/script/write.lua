@@ -4,12 +4,12 @@
 local garbage = 0
 for i = 1, #changed do
   local key = changed[i]
-  local raw, lifetime = marked(states[key], marks[key], now)
+  local raw = marked(states[key], marks[key], now)
   if raw == '' then
     call('DEL', KEYS[key])
   else
     if broken[key] then garbage = garbage + 1 end
-    local ttl = ceil_div(lifetime, 1000) + KEEP_MS
+    local ttl = ceil_div(lifetime_of(states[key], marks[key], now), 1000) + KEEP_MS
     if stored[key] then
       call('SET', KEYS[key], raw, 'PX', ttl)
     elseif not call('SET', KEYS[key], raw, 'PX', ttl, 'NX') then
@@ -23,8 +23,7 @@ end
 -- 6. a key that somebody stripped of its expiry gets one also by a refusal
 for key in pairs(refused) do
   if not dirty[key] and (states[key] or marks[key]) then
-    local _, lifetime = marked(states[key], marks[key], now)
-    call('PEXPIRE', KEYS[key], ceil_div(lifetime, 1000) + KEEP_MS, 'NX')
+    call('PEXPIRE', KEYS[key], ceil_div(lifetime_of(states[key], marks[key], now), 1000) + KEEP_MS, 'NX')
   end
 end
 

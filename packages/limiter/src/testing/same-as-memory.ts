@@ -1,5 +1,7 @@
 import { deepStrictEqual } from 'node:assert/strict'
 import { fixedWindow } from '../algorithms/fixed-window/index.ts'
+import { slidingLog } from '../algorithms/sliding-log/index.ts'
+import { slidingWindow } from '../algorithms/sliding-window/index.ts'
 import { tokenBucket } from '../algorithms/token-bucket/index.ts'
 import { createEngine } from '../engine.ts'
 import type { CheckItem } from '../part.ts'
@@ -12,6 +14,9 @@ const LIMITS = [
   tokenBucket({ limit: 2_000_000, period: '1s', burst: 9 }),
   fixedWindow({ limit: 5, period: '10s' }),
   fixedWindow({ limit: 4, period: '700ms', align: 'first-hit' }),
+  slidingWindow({ limit: 6, period: '5s' }),
+  slidingWindow({ limit: 6, period: '8s', slices: 3, strict: true }),
+  slidingLog({ limit: 5, period: '7s' }),
 ]
 const KEYS = ['ann', 'bob', 'eve']
 const WAITS_US = [0, 1, 333, 250_000, 1_000_000, 7_000_000]

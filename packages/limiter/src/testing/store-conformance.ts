@@ -1,5 +1,7 @@
 import { deepStrictEqual, equal, ok } from 'node:assert/strict'
 import { fixedWindow } from '../algorithms/fixed-window/index.ts'
+import { slidingLog } from '../algorithms/sliding-log/index.ts'
+import { slidingWindow } from '../algorithms/sliding-window/index.ts'
 import { tokenBucket } from '../algorithms/token-bucket/index.ts'
 import type { Decision } from '../decision.ts'
 import {
@@ -51,6 +53,32 @@ const cases: Record<string, (bench: Bench) => Promise<void>> = {
     clock.advance(6000)
     expectDecision(await take(window, 5), true, 0, 0)
     expectDecision(await take(firstHit, 1, 'bob'), false, 0, 4000)
+  },
+
+  'counts a sliding window, whose oldest slice leaves by parts, or as a whole': async ({ clock, take }) => {
+    const weighted = slidingWindow({ limit: 10, period: '10s', slices: 5 })
+    const strict = slidingWindow({ limit: 10, period: '10s', slices: 5, strict: true })
+    // From the beginning of a slice.
+    clock.advanceUs(2_000_000 - (clock() % 2_000_000))
+    expectDecision(await take(weighted, 10), true, 0, 0)
+    expectDecision(await take(strict, 10, 'bob'), true, 0, 0)
+    expectDecision(await take(weighted, 5), false, 0, 10_999.999)
+    expectDecision(await take(strict, 5, 'bob'), false, 0, 11_999.999)
+    clock.advanceUs(10_999_999)
+    expectDecision(await take(weighted, 5), true, 0, 0)
+    expectDecision(await take(strict, 5, 'bob'), false, 0, 1000)
+  },
+
+  'counts a sliding log, each unit for one period': async ({ clock, take }) => {
+    const log = slidingLog({ limit: 5, period: '10s' })
+    expectDecision(await take(log, 2), true, 3, 0)
+    clock.advance(4000)
+    expectDecision(await take(log, 3), true, 0, 0)
+    expectDecision(await take(log, 3), false, 0, 10_000)
+    expectDecision(await take(log, 2), false, 0, 6000)
+    clock.advance(6000)
+    expectDecision(await take(log, 2), true, 0, 0)
+    expectDecision(await take(log, 1), false, 0, 4000)
   },
 
   'says when it decided, by its own clock, to the microsecond': async ({ clock, take }) => {

@@ -144,7 +144,14 @@ export function giveFrom(state: LogState, place: number, units: number): number 
   const { instants, totals } = state
   const own = (totals[place] as number) - totalAt(state, place - 1)
   const back = units < own ? units : own
-  for (let i = place; i < totals.length; i++) totals[i] = (totals[i] as number) - back
+  // 1. less in those that follow, or more in those before: whichever are fewer
+  if (2 * place < totals.length) {
+    for (let i = 0; i < place; i++) totals[i] = (totals[i] as number) + back
+    state.base += back
+  } else {
+    for (let i = place; i < totals.length; i++) totals[i] = (totals[i] as number) - back
+  }
+  // 2. a run of nothing is none
   if (back === own) {
     instants.splice(place, 1)
     totals.splice(place, 1)

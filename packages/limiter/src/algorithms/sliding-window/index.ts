@@ -10,7 +10,21 @@ import {
   type SlidingWindowParams,
   slidingWindowParams,
 } from './params.ts'
-import { type Cut, emptyAt, fitsAt, kept, lapseOf, lay, oldestSlice, usedOf, type WindowState } from './step.ts'
+import {
+  type Cut,
+  emptyAt,
+  firstSlice,
+  fitsAt,
+  isFuture,
+  kept,
+  type Laid,
+  lapseOf,
+  lay,
+  oldestSlice,
+  type Segment,
+  usedOf,
+  type WindowState,
+} from './step.ts'
 
 export type { SlidingWindowOptions } from './params.ts'
 
@@ -57,11 +71,11 @@ class SlidingWindow implements Limit<WindowState> {
     this.look(lay(this.params, state, nowUs), nowUs, view, at, cost)
     if (state === undefined) return false
     // A clock that was ahead, or a period that was longer.
-    return state.atUs > nowUs || lapseAt(state) > nowUs + this.spanUs
+    return isFuture(state, nowUs) || lapseAt(state) > nowUs + this.spanUs
   }
 
   adopt(units: number, nowUs: number, view: number[], at: number): void {
-    this.look([units < this.limit ? units : this.limit], nowUs, view, at, 0)
+    this.look(justNow(units < this.limit ? units : this.limit), nowUs, view, at, 0)
   }
 
   admits(view: readonly number[], at: number, cost: number): boolean {
@@ -83,15 +97,15 @@ class SlidingWindow implements Limit<WindowState> {
   }
 
   take(state: State | undefined, nowUs: number, view: number[], at: number, cost: number): WindowState {
-    const counts = this.counts(state, nowUs, view[at] as number)
-    const last = counts.length - 1
-    counts[last] = (counts[last] as number) + cost
-    this.look(counts, nowUs, view, at, 0)
-    return this.state(counts, nowUs)
+    const laid = this.laid(state, nowUs, view[at] as number)
+    const last = laid.counts.length - 1
+    laid.counts[last] = (laid.counts[last] as number) + cost
+    this.look(laid, nowUs, view, at, 0)
+    return this.state(laid, nowUs)
   }
 
   close(view: readonly number[], at: number, nowUs: number, former?: State): WindowState {
-    return this.state(this.counts(former, nowUs, view[at] as number), nowUs)
+    return this.state(this.laid(former, nowUs, view[at] as number), nowUs)
   }
 
   /** The instant at which the slice of the charge has lapsed. */
@@ -108,7 +122,7 @@ class SlidingWindow implements Limit<WindowState> {
     if (this.limit === 0 || cost > this.limit) status.retryAfterMs = Number.POSITIVE_INFINITY
     else if (cost > 0 && used > this.limit - cost) {
       // Units of another algorithm, that have just been taken over, are in one slice.
-      const fitsUs = (view[at + 1] as number) || fitsAt(this.params, [used], nowUs, this.limit - cost)
+      const fitsUs = (view[at + 1] as number) || fitsAt(this.params, justNow(used), nowUs, this.limit - cost)
       status.retryAfterMs = (fitsUs - nowUs) / 1000
     }
     if (used === 0 || this.limit === 0) return
@@ -129,70 +143,97 @@ class SlidingWindow implements Limit<WindowState> {
     return new SlidingWindow(cut(1, sharePeriodUs(periodUs, this.limit, instances), slices, strict))
   }
 
-  private counts(state: State | undefined, nowUs: number, used: number): number[] {
-    return state?.code === SLIDING_WINDOW ? lay(this.params, state as WindowState, nowUs) : [used]
+  private laid(state: State | undefined, nowUs: number, used: number): Laid {
+    return state?.code === SLIDING_WINDOW ? lay(this.params, state as WindowState, nowUs) : justNow(used)
   }
 
-  private state(counts: readonly number[], nowUs: number): WindowState {
-    const { periodUs, sliceUs } = this.params
-    return { code: SLIDING_WINDOW, periodUs, sliceUs, atUs: nowUs, counts: kept(counts) }
+  private state(laid: Laid, nowUs: number): WindowState {
+    return { code: SLIDING_WINDOW, newest: kept(this.params, laid, nowUs), other: laid.other }
   }
 
-  private look(counts: readonly number[], nowUs: number, view: number[], at: number, cost: number): void {
+  private look(laid: Laid, nowUs: number, view: number[], at: number, cost: number): void {
     const { params, limit } = this
-    const used = usedOf(params, counts, nowUs)
+    const used = usedOf(params, laid, nowUs)
     view[at] = used
-    view[at + 1] = cost <= limit ? fitsAt(params, counts, nowUs, limit - cost) : 0
-    view[at + 2] = used > 0 && limit > 0 ? fitsAt(params, counts, nowUs, used < limit ? used - 1 : limit - 1) : 0
-    view[at + 3] = emptyAt(params, counts, Math.floor(nowUs / params.sliceUs))
+    view[at + 1] = cost <= limit ? fitsAt(params, laid, nowUs, limit - cost) : 0
+    view[at + 2] = used > 0 && limit > 0 ? fitsAt(params, laid, nowUs, used < limit ? used - 1 : limit - 1) : 0
+    const ownUs = emptyAt({ ...params, atUs: nowUs, counts: laid.counts })
+    const otherUs = laid.other === undefined ? 0 : emptyAt(laid.other)
+    view[at + 3] = ownUs > otherUs ? ownUs : otherUs
   }
 }
 
+/** Units that are counted as charged now. */
+function justNow(units: number): Laid {
+  return { counts: [units], other: undefined }
+}
+
 /** A state by itself counts as strict, by its own numbers. */
-function cutOf({ periodUs, sliceUs }: WindowState): Cut {
+function cutOf({ newest: { periodUs, sliceUs } }: WindowState): Cut {
   return { limit: MAX_EXACT, periodUs, sliceUs, strict: true }
 }
 
 /** The instant at which nothing of a state is in use any more. */
-function lapseAt(state: WindowState): number {
-  return emptyAt(state, state.counts, Math.floor(state.atUs / state.sliceUs))
+function lapseAt({ newest, other }: WindowState): number {
+  const newestUs = emptyAt(newest)
+  const otherUs = other === undefined ? 0 : emptyAt(other)
+  return newestUs > otherUs ? newestUs : otherUs
 }
 
-const HEAD = 25
+const HEAD = 24
+
+function write(raw: Buffer, from: number, { periodUs, sliceUs, atUs, counts }: Segment): void {
+  raw.writeDoubleBE(periodUs, from)
+  raw.writeDoubleBE(sliceUs, from + 8)
+  raw.writeDoubleBE(atUs, from + 16)
+  for (let i = 0; i < counts.length; i++) raw.writeDoubleBE(counts[i] as number, from + HEAD + i * 8)
+}
+
+function read(raw: Buffer, from: number, size: number): Segment | undefined {
+  if (!Number.isInteger(size) || size < 1 || size > MAX_SLICES + 1) return undefined
+  const numbers = Array.from({ length: size + 3 }, (_, i) => raw.readDoubleBE(from + i * 8))
+  if (!numbers.every((x) => x >= 0 && Number.isSafeInteger(x))) return undefined
+  const [periodUs, sliceUs, atUs, ...counts] = numbers as [number, number, number, ...number[]]
+  const sound =
+    sliceUs >= 1 &&
+    sliceUs <= periodUs &&
+    periodUs <= MAX_SHARE_US &&
+    periodUs <= MAX_SLICES * sliceUs &&
+    (size - 1) * sliceUs < periodUs + sliceUs &&
+    atUs <= MAX_EXACT - periodUs - sliceUs
+  return sound ? { periodUs, sliceUs, atUs, counts } : undefined
+}
 
 /**
- * Stored: the code, then period and slice (µs), the instant of the newest charge (µs), and the count of each slice up to
- * that one, oldest first, as big-endian doubles: 25 bytes and 8 a slice.
+ * Stored: the code and, as big-endian doubles, how many counts there are, period and slice (µs), the instant of the
+ * newest charge (µs), and the count of each slice up to that one, oldest first: 33 bytes and 8 a slice. Behind them, if
+ * anything is left of it, the same without its number of counts for what was charged under another period or slice.
  */
 export const slidingWindowCodec: Codec<WindowState> = {
   code: SLIDING_WINDOW,
 
-  encode({ periodUs, sliceUs, atUs, counts }) {
-    const raw = Buffer.allocUnsafe(HEAD + counts.length * 8)
+  encode({ newest, other }) {
+    const size = 9 + HEAD + newest.counts.length * 8
+    const raw = Buffer.allocUnsafe(size + (other === undefined ? 0 : HEAD + other.counts.length * 8))
     raw.writeUInt8(SLIDING_WINDOW, 0)
-    raw.writeDoubleBE(periodUs, 1)
-    raw.writeDoubleBE(sliceUs, 9)
-    raw.writeDoubleBE(atUs, 17)
-    for (let i = 0; i < counts.length; i++) raw.writeDoubleBE(counts[i] as number, HEAD + i * 8)
+    raw.writeDoubleBE(newest.counts.length, 1)
+    write(raw, 9, newest)
+    if (other !== undefined) write(raw, size, other)
     return raw
   },
 
   decode(raw) {
-    const size = (raw.length - HEAD) / 8
-    if (raw[0] !== SLIDING_WINDOW || !Number.isInteger(size) || size < 1 || size > MAX_SLICES + 1) return undefined
-    const [periodUs, sliceUs, atUs] = [1, 9, 17].map((at) => raw.readDoubleBE(at)) as [number, number, number]
-    const counts = Array.from({ length: size }, (_, i) => raw.readDoubleBE(HEAD + i * 8))
-    if (![periodUs, sliceUs, atUs, ...counts].every((x) => x >= 0 && Number.isSafeInteger(x))) return undefined
-    const sound =
-      sliceUs >= 1 &&
-      sliceUs <= periodUs &&
-      periodUs <= MAX_SHARE_US &&
-      periodUs <= MAX_SLICES * sliceUs &&
-      (size - 1) * sliceUs < periodUs + sliceUs &&
-      atUs <= MAX_EXACT - periodUs - sliceUs
+    if (raw[0] !== SLIDING_WINDOW || raw.length < 9 + HEAD) return undefined
+    const count = raw.readDoubleBE(1)
+    const size = 9 + HEAD + count * 8
+    const newest = raw.length >= size ? read(raw, 9, count) : undefined
+    const other = raw.length > size ? read(raw, size, (raw.length - size - HEAD) / 8) : undefined
+    if (newest === undefined || (raw.length > size && other === undefined)) return undefined
     let total = 0
-    for (const count of counts) total += count
-    return sound && total <= MAX_TOTAL ? { code: SLIDING_WINDOW, periodUs, sliceUs, atUs, counts } : undefined
+    for (const each of newest.counts) total += each
+    for (const each of other?.counts ?? []) total += each
+    const two = other === undefined || other.periodUs !== newest.periodUs || other.sliceUs !== newest.sliceUs
+    return two && total <= MAX_TOTAL ? { code: SLIDING_WINDOW, newest, other } : undefined
   },
 
   used(state, nowUs) {
@@ -207,7 +248,7 @@ export const slidingWindowCodec: Codec<WindowState> = {
   },
 
   ahead(state, nowUs, spanUs) {
-    return state.atUs > nowUs || lapseAt(state) > nowUs + spanUs
+    return isFuture(state, nowUs) || lapseAt(state) > nowUs + spanUs
   },
 
   lifetimeUs(state, nowUs) {
@@ -215,27 +256,33 @@ export const slidingWindowCodec: Codec<WindowState> = {
     return lapseUs > nowUs ? lapseUs - nowUs : 0
   },
 
-  give(state, nowUs, units, receiptUs) {
-    const { periodUs, sliceUs, counts } = state
-    const newest = Math.floor(state.atUs / sliceUs)
-    const first = newest - counts.length + 1
-    // 1. of the slice that lapses then, or without a receipt of the newest that are in the window
-    let from = newest
-    let down = oldestSlice(periodUs, sliceUs, nowUs)
-    if (receiptUs > 0) {
-      if (receiptUs <= nowUs) return 0
-      from = Math.floor((receiptUs + 1 - periodUs) / sliceUs) - 1
-      down = from
-    }
-    if (from > newest) return 0
-    // 2. as much as is there
-    let left = units
-    for (let slice = from; slice >= down && slice >= first && left > 0; slice--) {
-      const count = counts[slice - first] as number
-      const back = left < count ? left : count
-      counts[slice - first] = count - back
-      left -= back
-    }
-    return units - left
+  give({ newest, other }, nowUs, units, receiptUs) {
+    const back = give(newest, nowUs, units, receiptUs)
+    if (other === undefined || back === units || (receiptUs > 0 && back > 0)) return back
+    return back + give(other, nowUs, units - back, receiptUs)
   },
+}
+
+function give(segment: Segment, nowUs: number, units: number, receiptUs: number): number {
+  const { periodUs, sliceUs, counts } = segment
+  const first = firstSlice(segment)
+  // 1. without a receipt, of the newest that are in the window
+  let from = first + counts.length - 1
+  let down = oldestSlice(periodUs, sliceUs, nowUs)
+  // 2. else of the slice that lapses then, unless it has
+  if (receiptUs > 0) {
+    const endUs = receiptUs + 1 - periodUs
+    if (receiptUs <= nowUs || endUs % sliceUs !== 0 || endUs / sliceUs - 1 > from) return 0
+    from = endUs / sliceUs - 1
+    down = from
+  }
+  // 3. as much as is there
+  let left = units
+  for (let slice = from; slice >= down && slice >= first && left > 0; slice--) {
+    const count = counts[slice - first] as number
+    const back = left < count ? left : count
+    counts[slice - first] = count - back
+    left -= back
+  }
+  return units - left
 }

@@ -9,23 +9,38 @@ import { MAX_TOTAL } from './params.ts'
  * lapses at (k+1)·d − 1 + P, and from k·d + P on the slice is in the window by a part only.
  */
 
-export interface WindowState {
-  readonly code: number
-  /** The numbers that the state was written under. */
-  periodUs: number
-  sliceUs: number
-  /** The instant of the newest charge. */
-  atUs: number
-  /** Units by slice, oldest first; the last is the one that `atUs` lies in. */
-  counts: number[]
-}
-
-/** What of a limit decides how its window is cut. */
-export interface Cut {
-  readonly limit: number
+/** What was charged under the same cut. */
+export interface Segment {
   readonly periodUs: number
   readonly sliceUs: number
+  /** The instant of the newest charge. */
+  readonly atUs: number
+  /** Units by slice, oldest first; the last is the one that `atUs` lies in. */
+  readonly counts: number[]
+}
+
+export interface WindowState {
+  readonly code: number
+  /** With the newest charge. */
+  newest: Segment
+  /** What was charged under another cut: it lapses as it would have. */
+  other: Segment | undefined
+}
+
+/** Into what a period is cut. */
+type Slices = Pick<Segment, 'periodUs' | 'sliceUs'>
+
+/** What of a limit decides how its window is counted. */
+export interface Cut extends Slices {
+  readonly limit: number
   readonly strict: boolean
+}
+
+/** A state as a limit sees it: the counts of its own cut at an instant, and what goes by another. */
+export interface Laid {
+  /** Of each slice, from the oldest in the window to the one that now lies in. */
+  readonly counts: number[]
+  readonly other: Segment | undefined
 }
 
 /** ⌈a · b / c⌉ for integers 0 ≤ a ≤ c, c ≤ 2^51, b ≤ 2^51. */
@@ -41,54 +56,126 @@ export function oldestSlice(periodUs: number, sliceUs: number, nowUs: number): n
 }
 
 /** The instant at which all of a slice has lapsed. */
-export function lapseOf({ periodUs, sliceUs }: Pick<Cut, 'periodUs' | 'sliceUs'>, slice: number): number {
+export function lapseOf({ periodUs, sliceUs }: Slices, slice: number): number {
   return (slice + 1) * sliceUs - 1 + periodUs
 }
 
-/** The counts of the window at `nowUs`: of each slice from its oldest to the one that now lies in. */
-export function lay(cut: Cut, state: WindowState | undefined, nowUs: number): number[] {
+/** The slice of a segment's first count. */
+export function firstSlice({ sliceUs, atUs, counts }: Segment): number {
+  return Math.floor(atUs / sliceUs) - counts.length + 1
+}
+
+/** The latest instant that a unit of its count can be of. */
+function newestIn(segment: Segment, i: number): number {
+  const lastUs = (firstSlice(segment) + i + 1) * segment.sliceUs - 1
+  return lastUs < segment.atUs ? lastUs : segment.atUs
+}
+
+/** The instant at which nothing of a segment is in use any more; 0: nothing ever was. */
+export function emptyAt(segment: Segment): number {
+  const { counts } = segment
+  for (let i = counts.length - 1; i >= 0; i--) {
+    if ((counts[i] as number) > 0) return lapseOf(segment, firstSlice(segment) + i)
+  }
+  return 0
+}
+
+function sum(counts: readonly number[]): number {
+  let total = 0
+  for (const count of counts) total += count
+  return total
+}
+
+/** A segment without the slices that have lapsed, and none of it in the future; undefined: nothing is left. */
+export function live(segment: Segment | undefined, nowUs: number): Segment | undefined {
+  if (segment === undefined) return undefined
+  const { periodUs, sliceUs, counts } = segment
+  const now = { periodUs, sliceUs, atUs: segment.atUs < nowUs ? segment.atUs : nowUs, counts }
+  if (emptyAt(now) <= nowUs) return undefined
+  const lapsed = oldestSlice(periodUs, sliceUs, nowUs) - firstSlice(now)
+  return lapsed > 0 ? { ...now, counts: counts.slice(lapsed) } : now
+}
+
+function isCut(segment: Segment, { periodUs, sliceUs }: Slices): boolean {
+  return segment.periodUs === periodUs && segment.sliceUs === sliceUs
+}
+
+/** The window of a state at `nowUs`. */
+export function lay(cut: Cut, state: WindowState | undefined, nowUs: number): Laid {
   // 1. the slices that the window overlaps
   const oldest = oldestSlice(cut.periodUs, cut.sliceUs, nowUs)
   const size = Math.floor(nowUs / cut.sliceUs) - oldest + 1
   const counts: number[] = []
   for (let i = 0; i < size; i++) counts.push(0)
-  if (state === undefined) return counts
-  // 2. what is from the future moves to now
-  const atUs = state.atUs < nowUs ? state.atUs : nowUs
-  const first = Math.floor(atUs / state.sliceUs) - state.counts.length + 1
-  const same = state.periodUs === cut.periodUs && state.sliceUs === cut.sliceUs
-  for (let i = 0; i < state.counts.length; i++) {
-    const count = state.counts[i] as number
-    if (count > 0) {
-      const slice = same ? first + i : recut(cut, state, first + i, atUs)
-      const place = slice - oldest
-      if (place >= 0) counts[place] = (counts[place] as number) + count
+  if (state === undefined) return { counts, other: undefined }
+  // 2. what goes by this cut, or would go by another for longer than an exhausted window of today
+  let newest = place(cut, counts, oldest, live(state.newest, nowUs), nowUs)
+  let other = place(cut, counts, oldest, live(state.other, nowUs), nowUs)
+  // 3. a third cut joins the second
+  if (newest !== undefined && other !== undefined) newest = joined(newest, other)
+  other = newest ?? other
+  // 4. what was from the future is at most an exhausted window
+  if (isFuture(state, nowUs)) {
+    const left = atMost(counts, cut.limit)
+    if (other !== undefined) {
+      other = { ...other, counts: other.counts.slice() }
+      atMost(other.counts, left)
+      if (emptyAt(other) === 0) other = undefined
     }
   }
-  // 3. ... and is at most an exhausted window
-  if (state.atUs > nowUs) {
-    let left = cut.limit
-    for (let i = size - 1; i >= 0; i--) {
-      if ((counts[i] as number) > left) counts[i] = left
-      left -= counts[i] as number
-    }
-  }
-  return counts
+  return { counts, other }
 }
 
-/** Where a slice of other numbers goes: where its newest unit is, unless that would lapse later than it did. */
-function recut(cut: Cut, state: WindowState, slice: number, atUs: number): number {
-  const endUs = (slice + 1) * state.sliceUs
-  const newestUs = endUs - 1 < atUs ? endUs - 1 : atUs
-  const own = Math.floor(newestUs / cut.sliceUs)
-  const latest = Math.floor((endUs + state.periodUs - cut.periodUs) / cut.sliceUs) - 1
-  return own < latest ? own : latest
+/** Adds a segment to the counts, by where its newest units are. @returns the segment that is still to be counted */
+function place(
+  cut: Cut,
+  counts: number[],
+  oldest: number,
+  segment: Segment | undefined,
+  nowUs: number,
+): Segment | undefined {
+  if (segment === undefined) return undefined
+  const same = isCut(segment, cut)
+  if (!same && emptyAt(segment) <= nowUs + cut.periodUs + cut.sliceUs - 1) return segment
+  const first = firstSlice(segment)
+  for (let i = 0; i < segment.counts.length; i++) {
+    const slice = same ? first + i : Math.floor(newestIn(segment, i) / cut.sliceUs)
+    if (slice >= oldest) counts[slice - oldest] = (counts[slice - oldest] as number) + (segment.counts[i] as number)
+  }
+  return undefined
+}
+
+/** Adds a segment to another, by where its newest units are. */
+function joined(into: Segment, segment: Segment): Segment {
+  const counts = into.counts.slice()
+  const first = firstSlice(into)
+  for (let i = 0; i < segment.counts.length; i++) {
+    let to = Math.floor(newestIn(segment, i) / into.sliceUs) - first
+    if (to >= counts.length) to = counts.length - 1
+    if (to < 0) to = 0
+    counts[to] = (counts[to] as number) + (segment.counts[i] as number)
+  }
+  return { ...into, counts }
+}
+
+/** Whether anything was charged later than now. */
+export function isFuture({ newest, other }: WindowState, nowUs: number): boolean {
+  return newest.atUs > nowUs || (other !== undefined && other.atUs > nowUs)
+}
+
+/** Takes the oldest units that are too many. @returns how many more there may be */
+function atMost(counts: number[], most: number): number {
+  let left = most
+  for (let i = counts.length - 1; i >= 0; i--) {
+    if ((counts[i] as number) > left) counts[i] = left
+    left -= counts[i] as number
+  }
+  return left
 }
 
 /** Units in use: the whole slices, and the part of the oldest one that has not lapsed, rounded up. */
-export function usedOf(cut: Cut, counts: readonly number[], nowUs: number): number {
-  let used = 0
-  for (const count of counts) used += count
+export function usedOf(cut: Cut, { counts, other }: Laid, nowUs: number): number {
+  const used = sum(counts) + (other === undefined ? 0 : sum(other.counts))
   if (cut.strict) return used
   const first = Math.floor(nowUs / cut.sliceUs) - counts.length + 1
   const part = lapseOf(cut, first) - nowUs
@@ -97,17 +184,36 @@ export function usedOf(cut: Cut, counts: readonly number[], nowUs: number): numb
 }
 
 /** The instant at which at most `room` units are in use if nobody comes; 0: that is so now. */
-export function fitsAt(cut: Cut, counts: readonly number[], nowUs: number, room: number): number {
+export function fitsAt(cut: Cut, { counts, other }: Laid, nowUs: number, room: number): number {
+  if (other === undefined) return ownFitsAt(cut, counts, nowUs, room)
+  // As each slice of the other cut lapses, there is more room for its own.
+  let rest = sum(other.counts)
+  let fromUs = 0
+  let earliest = MAX_EXACT
+  for (let i = 0; i <= other.counts.length; i++) {
+    if (rest <= room) {
+      const ownUs = ownFitsAt(cut, counts, nowUs, room - rest)
+      const atUs = ownUs > fromUs ? ownUs : fromUs
+      if (atUs < earliest) earliest = atUs
+    }
+    if (i < other.counts.length) {
+      rest -= other.counts[i] as number
+      fromUs = lapseOf(other, firstSlice(other) + i)
+    }
+  }
+  return earliest
+}
+
+function ownFitsAt(cut: Cut, counts: readonly number[], nowUs: number, room: number): number {
   const { periodUs, sliceUs, strict } = cut
-  const newest = Math.floor(nowUs / sliceUs)
+  const first = Math.floor(nowUs / sliceUs) - counts.length + 1
   let newer = 0
   for (let i = counts.length - 1; i >= 0; i--) {
     const count = counts[i] as number
     if (newer + count > room) {
       // Slices lapse one after the other: all older ones have before this one begins to.
-      const slice = newest - counts.length + 1 + i
       const part = strict ? sliceUs : portion(newer + count - room, sliceUs, count)
-      const atUs = slice * sliceUs - 1 + periodUs + part
+      const atUs = (first + i) * sliceUs - 1 + periodUs + part
       return atUs > nowUs ? atUs : 0
     }
     newer += count
@@ -115,22 +221,13 @@ export function fitsAt(cut: Cut, counts: readonly number[], nowUs: number, room:
   return 0
 }
 
-/** The instant at which nothing is in use any more; 0: nothing is. */
-export function emptyAt(cut: Pick<Cut, 'periodUs' | 'sliceUs'>, counts: readonly number[], newest: number): number {
-  for (let i = counts.length - 1; i >= 0; i--) {
-    if ((counts[i] as number) > 0) return lapseOf(cut, newest - counts.length + 1 + i)
-  }
-  return 0
-}
-
-/** The counts to keep: without empty slices before the first that is not, and no more than can be parted exactly. */
-export function kept(counts: readonly number[]): number[] {
+/** The segment to keep: without empty slices before the first that is not, and no more than can be parted exactly. */
+export function kept({ periodUs, sliceUs }: Slices, { counts, other }: Laid, nowUs: number): Segment {
   let from = 0
   while (from < counts.length - 1 && counts[from] === 0) from += 1
   const rest = counts.slice(from)
-  let total = 0
-  for (const count of rest) total += count
+  const total = sum(rest) + (other === undefined ? 0 : sum(other.counts))
   // Only the slice that lapses can be of so many, and none of today's limits has written that.
   if (total > MAX_TOTAL) rest[0] = (rest[0] as number) - (total - MAX_TOTAL)
-  return rest
+  return { periodUs, sliceUs, atUs: nowUs, counts: rest }
 }

@@ -5,6 +5,8 @@ import { type RedisServer, startRedis } from '../../../../../test/redis.ts'
 import { concurrency } from '../../algorithms/concurrency/index.ts'
 import { fixedWindow } from '../../algorithms/fixed-window/index.ts'
 import { leakyBucket } from '../../algorithms/leaky-bucket/index.ts'
+import { slidingLog } from '../../algorithms/sliding-log/index.ts'
+import { slidingWindow } from '../../algorithms/sliding-window/index.ts'
 import { tokenBucket } from '../../algorithms/token-bucket/index.ts'
 import { createEngine, type Engine } from '../../engine.ts'
 import type { Limit } from '../../limit.ts'
@@ -37,6 +39,11 @@ beforeEach(async () => {
   await redis.flushall()
 })
 
+/** Those whose keys live for a period at most, and a slice. */
+const sliding = (limit: number, period: string | number): Limit[] => [
+  slidingWindow({ limit, period }),
+  slidingLog({ limit, period }),
+]
 const both = (limit: number, period: string | number): Limit[] => [
   tokenBucket({ limit, period }),
   fixedWindow({ limit, period, align: 'first-hit' }),
@@ -76,14 +83,14 @@ describe('the expiry of a counter in Redis', () => {
   })
 
   it('is given back to a key that lost it, by a refusal too, and the caller passes again (alisaifee/limits#15)', async () => {
-    for (const limit of both(2, '500ms')) {
+    for (const limit of [...both(2, '500ms'), ...sliding(2, '500ms')]) {
       await check(limit, 'ann', 2)
       await redis.persist(keyOf(limit))
       expect(await ttl(limit)).toBe(-1)
       expect((await check(limit)).allowed).toBe(false)
       const left = await ttl(limit)
-      expect([left > 0, left <= 501]).toEqual([true, true])
-      await sleep(501)
+      expect([left > 0, left <= limit.spanUs / 1000 + 2]).toEqual([true, true])
+      await sleep(limit.spanUs / 1000 + 2)
       expect((await check(limit, 'ann', 2)).allowed).toBe(true)
     }
   })
@@ -111,10 +118,10 @@ describe('the expiry of a counter in Redis', () => {
         leakyBucket({ limit: 2, period }),
         concurrency({ limit: 2, ttl: period }),
       ]
-      for (const limit of [...both(2, period), ...others]) {
+      for (const limit of [...both(2, period), ...sliding(2, period), ...others]) {
         const ms = await givenTtl(limit)
         expect(ms).toBeGreaterThan(0)
-        expect(ms).toBeLessThanOrEqual(limit.periodUs / 1000 + 1)
+        expect(ms).toBeLessThanOrEqual(Math.ceil(limit.spanUs / 1000) + 1)
         await redis.flushall()
       }
     },
@@ -154,7 +161,7 @@ describe('the expiry of a counter in Redis', () => {
   })
 
   it('stands on every key that the limiter makes, and all are gone after it (upstash/ratelimit-js#95)', async () => {
-    const limits = both(5, '300ms')
+    const limits = [...both(5, '300ms'), ...sliding(5, '300ms')]
     for (const calls of [1, 2, 50]) {
       for (let i = 0; i < calls; i++) for (const limit of limits) await check(limit, `caller${i % 7}`)
       for (const key of await redis.keys('*')) {
@@ -167,7 +174,7 @@ describe('the expiry of a counter in Redis', () => {
   })
 
   it('is not extended by a peek or a question, and no key is made for one (upstash/ratelimit-js#111)', async () => {
-    for (const limit of both(2, '1m')) {
+    for (const limit of [...both(2, '1m'), ...sliding(2, '1m')]) {
       for (let i = 0; i < 50; i++) await Promise.all([peek(limit, 'unseen'), check(limit, 'unseen', 0)])
       expect(await redis.exists(keyOf(limit, 'unseen'))).toBe(0)
       await check(limit, 'ann', 2)
@@ -176,6 +183,14 @@ describe('the expiry of a counter in Redis', () => {
       for (let i = 0; i < 50; i++) await Promise.all([peek(limit), check(limit, 'ann', 0), check(limit)])
       expect(await redis.call('PEXPIRETIME', keyOf(limit))).toBe(before)
       expect(await redis.getBuffer(keyOf(limit))).toEqual(raw)
+    }
+  })
+
+  it('says what the reset says, of a sliding window and a sliding log (upstash/ratelimit-js#59)', async () => {
+    for (const limit of sliding(5, '10s')) {
+      const { limits } = await check(limit)
+      const resetMs = limits[0]?.resetAfterMs as number
+      expect(Math.abs(resetMs - (await ttl(limit)))).toBeLessThan(1000)
     }
   })
 
