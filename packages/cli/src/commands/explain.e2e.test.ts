@@ -117,7 +117,7 @@ describe('headgate explain', () => {
       explain('GET', '/api/orders', '-c', 'away.yaml', '--json'),
     ])
     expect(text.code).toBe(3)
-    expect(words(text.stdout)).toContain('global | rate_limit:orders:global:')
+    expect(words(text.stdout)).toContain('global | 800/s burst 120 | rate_limit:orders:global:')
     expect(text.stderr).toMatch(
       /^headgate: redis:\/\/127\.0\.0\.1:\d+ is unreachable \(connect ECONNREFUSED .*\); start it, or correct store: in away\.yaml\n$/,
     )
