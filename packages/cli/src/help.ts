@@ -21,7 +21,9 @@ Examples:
   headgate up                              with $HEADGATE_CONFIG, or ./headgate.yaml
   headgate up -c /etc/headgate.yaml
   headgate up --json                       each event as JSON on a line of its own
-  kill -HUP $(pidof headgate)              load the rules again
+  kill -HUP PID                            load the rules again; PID is that of this process
+
+Under a supervisor run node_modules/.bin/headgate up, not npx: a SIGTERM to npx does not reach it.
 ${EXITS}`
 
 export const VALIDATE_HELP = `

@@ -13,10 +13,18 @@ export async function main(argv: readonly string[]): Promise<ExitCode> {
     return await runProgram(argv)
   } catch (error) {
     const output = new Output(argv.includes('--json'))
-    if (output.json) output.data(errorData(error))
+    if (output.json && argv[0] === 'up') await logLine(error)
+    else if (output.json) output.data(errorData(error))
     output.failure(error)
     return exitCodeOf(error)
   }
+}
+
+/** Whoever reads the events of `up --json` reads lines. */
+async function logLine(error: unknown): Promise<void> {
+  const { defaultLogger } = await import('@headgate/gateway')
+  const { message, ...details } = errorData(error).error
+  defaultLogger().error(details, message)
 }
 
 /** `headgate explain … | head -1`: a closed pipe is no error. */

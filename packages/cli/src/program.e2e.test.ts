@@ -51,7 +51,12 @@ describe('headgate', () => {
     [['peek'], "missing required argument 'rule[/limit]'; see headgate peek --help"],
     [['peek', 'a', '--jsn'], "unknown option '--jsn'; did you mean --json"],
     [['validate', '-c'], "option '-c, --config <file>' argument missing; see headgate validate --help"],
-    [['up', 'now'], "too many arguments for 'up'. Expected 0 arguments but got 1; see headgate up --help"],
+    [['up', 'now.yaml'], 'up takes no file by itself; write -c now.yaml: headgate up -c now.yaml'],
+    [['help', 'nosuch'], "unknown command 'nosuch'; see headgate --help"],
+    [['help', 'pek'], "unknown command 'pek'; did you mean peek"],
+    [['-c', 'a.yaml', 'up'], '-c stands before the command; write it after the command: headgate up -c …'],
+    [['-k', 'user=1', 'peek'], '-k stands before the command; write it after the command: headgate peek -k …'],
+    [['--jsn'], "unknown option '--jsn'; see headgate --help"],
   ])('%j is refused in one line that says what to do, with exit code 2', async (args, line) => {
     expect(await headgate(args)).toEqual({ code: 2, stdout: '', stderr: `headgate: ${line}\n` })
   })
@@ -62,6 +67,19 @@ describe('headgate', () => {
     const message = "unknown command 'pek'; did you mean peek"
     expect(JSON.parse(stdout)).toEqual({ error: { code: 'HEADGATE_USAGE', message } })
     expect(stderr).toBe(`headgate: ${message}\n`)
+  })
+
+  it('with --json prints errors of up as a line of the log, as its events are', async () => {
+    const files = { 'broken.yaml': 'rules: [{ name: a }]', 'bare.yaml': 'rules: []' }
+    const cwd = folderWith(files, onTestFinished)
+    const lines = [['-c', 'broken.yaml'], ['-c', 'bare.yaml'], ['-c', 'none.yaml'], ['--jsn']]
+    for (const args of lines) {
+      const { stdout } = await headgate(['up', ...args, '--json'], { cwd })
+      expect(stdout.trimEnd().split('\n')).toHaveLength(1)
+      const event = JSON.parse(stdout) as object
+      expect(event).toMatchObject({ level: 50, code: expect.stringMatching(/^HEADGATE_/) })
+      expect(event).toHaveProperty('msg')
+    }
   })
 
   it('does not complain when nobody reads on', async () => {

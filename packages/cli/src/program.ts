@@ -14,7 +14,8 @@ export async function runProgram(argv: readonly string[]): Promise<ExitCode> {
     code = result
   })
   try {
-    await program.parseAsync(argv, { from: 'user' })
+    refuseMisplaced(argv, program)
+    await program.parseAsync(helpOfNone(argv, program) ?? argv, { from: 'user' })
   } catch (error) {
     if (!(error instanceof CommanderError)) throw error
     // Help that was asked for is an answer; help because nothing was asked is not.
@@ -23,6 +24,26 @@ export async function runProgram(argv: readonly string[]): Promise<ExitCode> {
     throw usageError(sentence(error.message, program, argv))
   }
   return code
+}
+
+function namesOf(program: Command): string[] {
+  return program.commands.flatMap((command) => [command.name(), ...command.aliases()])
+}
+
+/** For the help of a command that is none commander shows the whole help; given the command, it says what is wrong. */
+function helpOfNone([help, name = 'help']: readonly string[], program: Command): string[] | undefined {
+  return help !== 'help' || name.startsWith('-') || [...namesOf(program), 'help'].includes(name) ? undefined : [name]
+}
+
+/** Commander would call the option unknown, though the command knows it. */
+function refuseMisplaced(argv: readonly string[], program: Command): void {
+  const commands = namesOf(program)
+  const [first = ''] = argv
+  const own = ['-h', '--help', '-V', '--version']
+  const command = argv.find((word) => commands.includes(word))
+  if (first.startsWith('-') && !own.includes(first) && command !== undefined) {
+    throw usageError(`${first} stands before the command; write it after the command: headgate ${command} ${first} …`)
+  }
 }
 
 /** A message of commander's on one line, with what to do. */
@@ -65,12 +86,15 @@ function add(program: Command, name: string, description: string, help: string):
 }
 
 function addUp(program: Command, finish: (code: ExitCode) => void): void {
-  add(program, 'up', 'Run what the rule file has: the gateway, the admin address.', UP_HELP).action(
-    async (options: CommonOptions) => {
+  // Commander would only count the arguments that are too many.
+  add(program, 'up', 'Run what the rule file has: the gateway, the admin address.', UP_HELP)
+    .allowExcessArguments()
+    .action(async (options: CommonOptions, command: Command) => {
+      const [file] = command.args
+      if (file !== undefined) throw usageError(`up takes no file by itself; write -c ${file}: headgate up -c ${file}`)
       const { up } = await import('./commands/up.ts')
       finish(await up(options))
-    },
-  )
+    })
 }
 
 function addValidate(program: Command, finish: (code: ExitCode) => void): void {

@@ -1,5 +1,7 @@
+import { existsSync } from 'node:fs'
 import { lstat, unlink } from 'node:fs/promises'
 import { type AddressInfo, connect, type Server } from 'node:net'
+import { dirname } from 'node:path'
 import type { ListenAddress } from '@headgate/rules'
 import { HeadgateError } from 'headgate'
 
@@ -54,18 +56,24 @@ function addressText(address: AddressInfo | string): string {
 
 const ADVICE: Record<string, string> = {
   EADDRINUSE: 'another process listens there; stop it or change the address',
-  EACCES: 'this user may not; choose a port from 1024 up, or a folder that is writable',
   EADDRNOTAVAIL: 'this machine has no such address; write 127.0.0.1, or only the port for all addresses',
-  ENOENT: 'the folder of the socket does not exist; create it',
   ENOTFOUND: 'the host is not known; write an IP address',
+}
+
+/** What to do; undefined where nobody but the system knows. Of a folder that is missing the system says EACCES. */
+function adviceOn(code: string, address: ListenAddress): string | undefined {
+  if (address.kind === 'tcp') return code === 'EACCES' ? 'this user may not; choose a port from 1024 up' : ADVICE[code]
+  const folder = dirname(address.path)
+  if (!existsSync(folder)) return `there is no folder ${folder}; create it`
+  return code === 'EACCES' ? `this user may not write into ${folder}; change its permissions` : ADVICE[code]
 }
 
 function listenError(error: unknown, address: ListenAddress, what: string): HeadgateError {
   const code = codeOf(error)
   const place = address.kind === 'unix' ? `unix:${address.path}` : `${address.host}:${address.port}`
-  const advice = ADVICE[code] ?? (error instanceof Error ? error.message : String(error))
-  const known = code in ADVICE ? ` (${code})` : ''
-  return new HeadgateError('HEADGATE_LISTEN', `${what}: cannot listen on ${place}: ${advice}${known}`, { cause: error })
+  const known = adviceOn(code, address)
+  const advice = known === undefined ? (error instanceof Error ? error.message : String(error)) : `${known} (${code})`
+  return new HeadgateError('HEADGATE_LISTEN', `${what}: cannot listen on ${place}: ${advice}`, { cause: error })
 }
 
 function codeOf(error: unknown): string {

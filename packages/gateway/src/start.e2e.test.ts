@@ -1,5 +1,6 @@
 import { parseRules } from '@headgate/rules'
-import { describe, expect, it } from 'vitest'
+import { describe, expect, it, onTestFinished, vi } from 'vitest'
+import { startRedis } from '../../../test/redis.ts'
 import { startGateway } from './start.ts'
 import { TestGateway, testFile } from './test-support/gateway.ts'
 import { ask, get } from './test-support/raw-connection.ts'
@@ -66,6 +67,25 @@ describe('a started gateway', () => {
     expect((await page(running.adminAddress, '/metrics')).text).toContain('headgate_rules_last_reload_successful 1')
   })
 
+  it('goes on where Redis asks for no password, and says so once instead of at each connection', async () => {
+    const warned = vi.spyOn(console, 'warn')
+    onTestFinished(() => warned.mockRestore())
+    const redis = await startRedis()
+    onTestFinished(() => redis.stop())
+    const store = redis.url.replace('redis://', 'redis://:s3cret@')
+    const up = await TestUpstream.start()
+    const gateway = await TestGateway.start({ upstreams: [up.origin], rules, store, timeout: '1s' })
+    await redis.command('CLIENT', 'KILL', 'TYPE', 'normal')
+    const counted = async () => {
+      await ask(gateway.address, get('/'))
+      return redis.command('KEYS', '*all*')
+    }
+    await expect.poll(counted, { timeout: 5000 }).toContain('all')
+    const needless = gateway.lines.filter(({ message }) => message.startsWith('the store asks for no password'))
+    expect(needless).toHaveLength(1)
+    expect(warned).not.toHaveBeenCalled()
+  })
+
   it('never shows a password', async () => {
     const gateway = await TestGateway.start({ rules, store: 'redis://me:s3cret@127.0.0.1:1' })
     await ask(gateway.address, get('/'))
@@ -82,6 +102,14 @@ describe('a gateway that cannot start', () => {
     await expect(TestGateway.start({ admin: { listen: `127.0.0.1:${port}` } })).rejects.toThrow(
       /^admin: cannot listen on/,
     )
+  })
+
+  it.each([
+    ['/nodir/x.sock', 'there is no folder /nodir; create it (EACCES)'],
+    ['/nodir/deep/x.sock', 'there is no folder /nodir/deep; create it (EACCES)'],
+  ])('names the folder that unix:%s misses', async (path, advice) => {
+    const started = TestGateway.start({ gateway: { listen: `unix:${path}` } })
+    await expect(started).rejects.toThrow(`gateway: cannot listen on unix:${path}: ${advice}`)
   })
 
   it('refuses a misspelt option', async () => {

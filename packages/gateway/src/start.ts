@@ -7,6 +7,7 @@ import { greetStore } from './greeting.ts'
 import { defaultLogger, type Logger } from './log.ts'
 import { Metrics } from './metrics/index.ts'
 import { createStore } from './store.ts'
+import { logStore } from './store-log.ts'
 
 export interface GatewayOptions {
   /** Default: JSON lines on standard output. */
@@ -47,14 +48,16 @@ export async function startGateway(file: RuleFile, options: GatewayOptions = {})
     throw new HeadgateError('HEADGATE_USAGE', `${file.file} has no gateway: add gateway: with listen: and routes:`)
   }
   const log = options.logger ?? defaultLogger()
-  const store = createStore(file)
+  const store = createStore(file, () =>
+    log.warn({ store: file.storeName }, 'the store asks for no password: take it out of store:, or protect the server'),
+  )
   const engine = await engineOn(store, file)
   const metrics = new Metrics({ version })
   metrics.watch(engine)
   metrics.apply(file)
-  logTransitions(engine, file.storeName, log)
+  const endLog = logStore(engine, file.storeName, log)
   const gateway = new Gateway(file, settings, engine, metrics, log)
-  const running = new Running({ gateway, engine, store, metrics, log, drainMs: settings.drainMs })
+  const running = new Running({ gateway, engine, store, metrics, log, endLog, drainMs: settings.drainMs })
   try {
     await greetStore(store, engine)
     await running.listen(file)
@@ -82,6 +85,7 @@ interface Parts {
   readonly store: Store
   readonly metrics: Metrics
   readonly log: Logger
+  readonly endLog: () => void
   readonly drainMs: number
 }
 
@@ -133,20 +137,12 @@ class Running implements RunningGateway {
   }
 
   async #end(drainMs: number): Promise<void> {
-    const { gateway, engine, store, log } = this.#parts
+    const { gateway, engine, store, log, endLog } = this.#parts
     const finished = await gateway.drain(drainMs)
     if (!finished && drainMs > 0) log.warn({ drainMs }, 'requests were cut at the end of the drain')
     await this.#admin?.close()
     await engine.close()
+    endLog()
     await store.close()
   }
-}
-
-/** One line for each change, never one for each request. */
-function logTransitions(engine: Engine, store: string, log: Logger): void {
-  engine.on('degraded', ({ reason, kind }) =>
-    log.warn({ store, reason, kind }, 'store is away: rules decide without it'),
-  )
-  engine.on('recovered', ({ awayMs }) => log.info({ store, awayMs: Math.round(awayMs) }, 'store answers again'))
-  engine.on('error', ({ message, kind, count }) => log.warn({ store, kind, count }, message))
 }

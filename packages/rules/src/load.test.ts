@@ -91,7 +91,10 @@ describe('a rule file', () => {
     await expect(loadRules('/nowhere/headgate.yaml')).rejects.toThrow(
       '/nowhere/headgate.yaml:1:1: error[HEADGATE_RULES_FILE]: there is no such file; write one, or name another with -c FILE',
     )
-    await expect(loadRules('/')).rejects.toMatchObject({ code: 'HEADGATE_RULES_FILE' })
+    await expect(loadRules('/')).rejects.toThrow('/:1:1: error[HEADGATE_RULES_FILE]: is a directory; name a file')
+    await expect(loadRules('/dev/zero')).rejects.toThrow(
+      '/dev/zero:1:1: error[HEADGATE_RULES_FILE]: is no regular file; name one',
+    )
   })
 
   it.each(['', '# nothing', '---\n'])('that is empty (%j) is an error', (text) => {

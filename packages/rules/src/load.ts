@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto'
-import { readFile } from 'node:fs/promises'
+import { constants } from 'node:fs'
+import { type FileHandle, open } from 'node:fs/promises'
 import { refuseUnknown } from 'headgate'
 import type { FileValues } from './compile/context.ts'
 import { compileFile } from './compile/file.ts'
@@ -62,22 +63,37 @@ export async function loadRules(file: string, options: LoadOptions = {}): Promis
 
 /** The text of a file. @throws RuleFileError that says what to do */
 export async function readText(file: string): Promise<string> {
-  let bytes: Buffer
-  try {
-    bytes = await readFile(file)
-  } catch (cause) {
-    throw fileError(file, reasonOf(cause), cause)
-  }
+  const bytes = await readBytes(file)
   const text = bytes.toString('utf8').replace(/^\uFEFF/, '')
   if (!bytes.equals(Buffer.from(bytes.toString('utf8'), 'utf8')))
     throw fileError(file, 'is not UTF-8; save it as UTF-8')
   return text
 }
 
+/** Opening a pipe that nobody writes to would wait for ever, and so would reading one. */
+const WITHOUT_WAITING = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0)
+
+async function readBytes(file: string): Promise<Buffer> {
+  let handle: FileHandle | undefined
+  try {
+    handle = await open(file, WITHOUT_WAITING)
+    const stats = await handle.stat()
+    if (stats.isFile()) return await handle.readFile()
+    throw fileError(file, stats.isDirectory() ? DIRECTORY : 'is no regular file; name one')
+  } catch (cause) {
+    throw cause instanceof RuleFileError ? cause : fileError(file, reasonOf(cause), cause)
+  } finally {
+    await handle?.close()
+  }
+}
+
+const DIRECTORY = 'is a directory; name a file'
+
 function reasonOf(cause: unknown): string {
   const code = cause instanceof Error && 'code' in cause ? String(cause.code) : ''
   if (code === 'ENOENT') return 'there is no such file; write one, or name another with -c FILE'
-  if (code === 'EISDIR') return 'is a directory; name a file'
+  if (code === 'EISDIR') return DIRECTORY
+  if (code === 'ENXIO') return 'is a socket; name a file'
   if (code === 'EACCES' || code === 'EPERM') return 'may not be read by this user; change its permissions'
   return `cannot be read (${code || 'unknown error'})`
 }

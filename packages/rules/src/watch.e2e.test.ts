@@ -1,4 +1,6 @@
-import { mkdir, mkdtemp, rename, rm, symlink, utimes, writeFile } from 'node:fs/promises'
+import { execFileSync } from 'node:child_process'
+import fs, { mkdir, mkdtemp, rename, rm, symlink, utimes, writeFile } from 'node:fs/promises'
+import { syncBuiltinESMExports } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
@@ -158,6 +160,31 @@ describe('a watched rule file', () => {
     await writeFile(file, rule('second'))
     await watcher?.reload()
     await quiet()
+    expect([loaded, failed]).toEqual([[], []])
+  })
+
+  it('that becomes a pipe is told once, does not block, and is followed when it is a file again', async () => {
+    await follow()
+    await rm(file)
+    execFileSync('mkfifo', [file])
+    await until(() => expect(failed).toHaveLength(1))
+    expect(failed[0]).toContain('is no regular file')
+    await watcher?.reload()
+    expect(failed).toHaveLength(2)
+    await rm(file)
+    await writeFile(file, rule('second'))
+    await until(() => expect(loaded).toEqual(['second']))
+  })
+
+  it('closes at once, also while the file system does not answer', async () => {
+    await follow()
+    const read = vi.spyOn(fs, 'open').mockReturnValue(new Promise(() => {}))
+    syncBuiltinESMExports()
+    void watcher?.reload()
+    await until(() => expect(read).toHaveBeenCalled())
+    await watcher?.close()
+    read.mockRestore()
+    syncBuiltinESMExports()
     expect([loaded, failed]).toEqual([[], []])
   })
 

@@ -53,6 +53,8 @@ class Watcher implements RuleWatcher {
   private told: string | undefined
   /** Whether the file could not be read a moment ago. */
   private absent = false
+  /** Whether a look waits for its turn, or for an answer of the file system. */
+  private looking = false
   /** Reads happen one after the other. */
   private queue: Promise<void>
 
@@ -75,7 +77,7 @@ class Watcher implements RuleWatcher {
     this.closed = true
     clearInterval(this.poll)
     clearTimeout(this.settle)
-    await this.queue
+    // Not after a read that is under way: a file system that is gone may never answer it.
     for (const watcher of this.watches.values()) watcher.close()
     this.watches.clear()
   }
@@ -111,8 +113,12 @@ class Watcher implements RuleWatcher {
 
   /** The poll: a text that is news is read once more when it has settled, since it may be half written. */
   private look(): void {
+    if (this.looking) return
+    this.looking = true
     void this.inTurn(async () => {
       if ((await this.textNow()) !== this.told) this.stir()
+    }).then(() => {
+      this.looking = false
     })
   }
 

@@ -46,7 +46,7 @@ describe('headgate explain', () => {
       'global | 800/s burst 120 | 120 of 120 left | rate_limit:orders:global:',
       'user | 5/m | 5 of 5 left | rate_limit:orders:user:42',
       'user+route | 60/m | 60 of 60 left | rate_limit:orders:user+route:42:%2Fapi%2Forders',
-      'tenant | (tenant is missing (header x-tenant), so the limit is dropped)',
+      'tenant | tenant is missing (header x-tenant), so the limit is dropped',
       '',
       'Not matched:',
       'staff | there is no field x-staff',
@@ -127,7 +127,7 @@ describe('headgate explain', () => {
   })
 
   it('exits 2 with one line for what is no request', async () => {
-    const stderr = 'headgate: api is not a path; write one that begins with /, or a whole URL\n'
+    const stderr = 'headgate: "api" is not a path; write one that begins with /, or a whole URL\n'
     expect(await explain('GET', 'api')).toEqual({ code: 2, stdout: '', stderr })
   })
 })

@@ -9,7 +9,7 @@ import { textLogger } from '../up/text-logger.ts'
 
 /** `headgate up`: serves until it is told to stop. */
 export async function up(options: CommonOptions): Promise<ExitCode> {
-  // So that `pidof headgate` finds it among other Node processes.
+  // So that it is told from other Node processes.
   process.title = 'headgate'
   const log: Logger = options.json ? defaultLogger() : textLogger()
   const file = await openRules(options.config)

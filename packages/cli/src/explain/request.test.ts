@@ -60,8 +60,8 @@ describe('a request is read from the command line as the gateway would read it',
   })
 
   it.each([
-    ['/api', 'GET', {}, '/api is not a method; write the method, then the path: headgate explain GET /api'],
-    ['GET', 'api', {}, 'api is not a path; write one that begins with /, or a whole URL'],
+    ['/api', 'GET', {}, '"/api" is not a method; write the method, then the path: headgate explain GET /api'],
+    ['GET', 'api', {}, '"api" is not a path; write one that begins with /, or a whole URL'],
     ['GET', '/', { header: ['x-user-id'] }, `-H "x-user-id" is not a field; write -H 'name: value'`],
     [
       'GET',

@@ -32,10 +32,12 @@ export function readRequest(
   options: ExplainOptions,
 ): ReadRequest | Unreadable {
   if (!/^[A-Za-z][A-Za-z-]*$/.test(method)) {
-    throw usageError(`${method} is not a method; write the method, then the path: headgate explain GET /api`)
+    throw usageError(
+      `${JSON.stringify(method)} is not a method; write the method, then the path: headgate explain GET /api`,
+    )
   }
   if (!/^(\/|https?:\/\/)/i.test(target))
-    throw usageError(`${target} is not a path; write one that begins with /, or a whole URL`)
+    throw usageError(`${JSON.stringify(target)} is not a path; write one that begins with /, or a whole URL`)
   const fields = fieldsOf(options.header ?? [])
   const normal = normalizePath(bytes(target), file.gateway?.paths ?? DEFAULT_PATHS)
   if (!normal.ok) return { problem: normal.problem }

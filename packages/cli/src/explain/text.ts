@@ -51,7 +51,7 @@ function matchedLines({ rule, kind, why, cost, note, limits }: Judged, at: numbe
     `  ${name}`,
     written?.text ?? '',
     status && written ? shownState(status, written, at, output) : '',
-    [storeKey && output.style('dim', storeKey), note && `(${note})`].filter(Boolean).join('  '),
+    [storeKey && output.style('dim', storeKey), note].filter(Boolean).join('  '),
   ])
   return [head, ...table(rows)]
 }

@@ -77,13 +77,27 @@ describe('an upstream that is late', () => {
 })
 
 describe('a client that stops', () => {
-  it('sending its body loses its connection, and the upstream its request', async () => {
+  it('sending its body is answered 408 and loses its connection, and the upstream its request', async () => {
     const up = await TestUpstream.start()
+    const gateway = await TestGateway.start({ upstreams: [up.origin], rules, route: { timeout: '300ms' } })
+    const client = await RawConnection.open(gateway.address)
+    client.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nfirst')
+    await expect.poll(() => up.open).toBe(1)
+    const answer = await client.answer()
+    expectProblem(answer, 408)
+    expect(answer.field('connection')).toBe('close')
+    expect(answer.field('ratelimit')).toContain('r=99')
+    expect((await client.closed()).length).toBe(0)
+    await expect.poll(() => up.open).toBe(0)
+    expect(gateway.lines.filter(({ level }) => level !== 'info')).toEqual([])
+  })
+
+  it('sending its body, when the answer had begun, is cut, so that it does not take the answer for whole', async () => {
+    const up = await TestUpstream.start((_req, res) => void res.write('half'))
     const { address } = await TestGateway.start({ upstreams: [up.origin], route: { timeout: '300ms' } })
     const client = await RawConnection.open(address)
     client.write('POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 100\r\n\r\nfirst')
-    await expect.poll(() => up.open).toBe(1)
-    await client.closed()
+    await expect(client.answer()).rejects.toThrow('closed')
     await expect.poll(() => up.open).toBe(0)
   })
 
@@ -118,6 +132,11 @@ describe('an upstream that answers nonsense', () => {
       'HTTP/1.1 200 OK\r\nContent-Length: x\r\n\r\n',
       'HTTP/1.1 200 OK\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab',
       'HTTP/1.1 200 OK\r\nX: \x01\r\n\r\n',
+      'HTTP/1.1 099 OK\r\nContent-Length: 2\r\n\r\nok',
+      'HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n',
+      'HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nok\r\n0\r\n\r\n',
+      'HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nok',
+      'HTTP/1.1 200 OK\r\nTransfer-Encoding:\r\nContent-Length: 2\r\n\r\nok',
       '',
     ]
     for (const text of nonsense) {

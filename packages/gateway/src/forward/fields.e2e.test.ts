@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { BluntUpstream } from '../test-support/blunt-upstream.ts'
 import { TestGateway } from '../test-support/gateway.ts'
 import { ask, get, RawConnection } from '../test-support/raw-connection.ts'
 import { TestUpstream } from '../test-support/upstream.ts'
@@ -177,6 +178,44 @@ describe('fields of an answer', () => {
     expect(noContent.status).toBe(204)
     expect(noContent.field('transfer-encoding')).toBeUndefined()
     expect((await client.answer()).field('etag')).toBe('"x"')
+  })
+
+  it('whose reason cannot be written as it came have the usual one, or none', async () => {
+    const sent = ['200 \xe9t\xe9', '200 \xe6\x97\xa5', '404 N\x01t', '299 \xe9', '200 ', '299 Quite Fine', '200']
+    const up = await BluntUpstream.start((socket, _head, count) =>
+      socket.write(`HTTP/1.1 ${sent[count - 1]}\r\nContent-Length: 2\r\n\r\nok`, 'latin1'),
+    )
+    const { address } = await TestGateway.start({ upstreams: [up.origin] })
+    const lines: string[] = []
+    for (const _ of sent) {
+      const client = await RawConnection.open(address)
+      client.write(get('/', ['Connection: close']))
+      const text = (await client.closed()).toString('latin1')
+      expect(text).toMatch(/\r\n\r\nok$/)
+      lines.push(text.slice('HTTP/1.1 '.length, text.indexOf('\r')))
+    }
+    expect(lines).toEqual(['200 OK', '200 OK', '404 Not Found', '299 ', '200 ', '299 Quite Fine', '200 '])
+  })
+
+  it('of answers without a body may tell the length of another one: HEAD, 304, 204', async () => {
+    const up = await BluntUpstream.start((socket, head) => {
+      const status = /^\w+ .(\d+)/.exec(head)?.[1]
+      socket.write(`HTTP/1.1 ${status} X\r\nETag: "x"\r\nContent-Length: 1234\r\n\r\n`)
+    })
+    const gateway = await TestGateway.start({ upstreams: [up.origin] })
+    const client = await RawConnection.open(gateway.address)
+    for (const method of ['GET', 'HEAD', 'POST']) {
+      for (const status of method === 'HEAD' ? [200, 204, 304] : [204, 304]) {
+        client.write(get(`/${status}`, ['If-None-Match: "x"'], method))
+        const answer = await client.answer({ head: method === 'HEAD' })
+        expect(answer.status).toBe(status)
+        expect(answer.field('etag')).toBe('"x"')
+        // A 204 must not have any.
+        expect(answer.field('content-length')).toBe(status === 204 ? undefined : '1234')
+        expect(answer.field('connection')).not.toBe('close')
+      }
+    }
+    expect(gateway.lines.filter(({ level }) => level !== 'info')).toEqual([])
   })
 
   it('fit a client of HTTP/1.0: no chunks, the end of the connection ends the body', async () => {

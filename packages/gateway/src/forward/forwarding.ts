@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { Readable } from 'node:stream'
 import type { Field } from 'headgate/http'
 import type { Dispatcher } from 'undici'
@@ -48,6 +48,12 @@ const CUT_BY_US = 'UND_ERR_DESTROYED'
 /** undici will not write such a request. */
 const NOT_SENDABLE: ReadonlySet<string> = new Set(['UND_ERR_INVALID_ARG', 'UND_ERR_NOT_SUPPORTED'])
 
+/** undici's word for an answer that did not have the length that it announced. */
+const OTHER_LENGTH = 'UND_ERR_RES_CONTENT_LENGTH_MISMATCH'
+
+/** What can be written as a reason as it came; undici read it as UTF-8, and node would write Latin-1. */
+const PLAIN = /^[\t\x20-\x7e]*$/
+
 type Failure = Error & { code?: string }
 
 /**
@@ -76,6 +82,8 @@ export class Forwarding implements Dispatcher.DispatchHandler {
   #answering = false
   /** Nothing more will happen. */
   #over = false
+  /** A status whose answers have no body, whatever length they announce. */
+  #bodiless = false
   #length: number | undefined
   /** An answer's whole body, where it came in one piece. */
   #whole: Buffer | undefined
@@ -130,9 +138,12 @@ export class Forwarding implements Dispatcher.DispatchHandler {
     // An upload that the upstream did not wait for: its rest will not be read.
     const unread = this.#options.body !== null && !req.complete
     if (unread) this.#carried.leaveUnread()
-    const { fields, length } = answerFields(raw, ours, closing || unread)
-    res.writeHead(status, statusText, fields)
+    const { fields, length, coded } = answerFields(raw, status, ours, closing || unread)
+    // What is thrown here comes back as onError.
+    if (coded) throw new Error('an unknown Transfer-Encoding')
+    res.writeHead(status, reasonOf(status, statusText), fields)
     this.#answering = true
+    this.#bodiless = status === 204 || status === 304
     this.#length = length
     this.#resume = resume
     this.#carried.started(status)
@@ -170,8 +181,8 @@ export class Forwarding implements Dispatcher.DispatchHandler {
     const client = this.#client
     this.#upstream.discard(client)
     this.#abort = undefined
-    if (this.#over) return
-    if (this.#answering) this.#cut()
+    if (this.#over) this.#cutUnended()
+    else if (this.#answering) this.#broken(error)
     else if (!this.#again(error, client)) this.#fail(error)
   }
 
@@ -230,10 +241,19 @@ export class Forwarding implements Dispatcher.DispatchHandler {
     return `The upstream did not begin to answer within ${this.#route.timeoutMs} ms.`
   }
 
-  /** The answer ends before its end: the client must not take it for whole. */
-  #cut(): void {
+  #broken({ code }: Failure): void {
     this.#over = true
-    this.#carried.res.destroy()
+    const { res } = this.#carried
+    // Such an answer tells the length that another one would have (RFC 9110, 8.6); undici misses the body.
+    if (this.#bodiless && code === OTHER_LENGTH) res.end()
+    // The answer ends before its end: the client must not take it for whole.
+    else res.destroy()
+  }
+
+  /** Something was thrown where the answer was to be ended. */
+  #cutUnended(): void {
+    const { res } = this.#carried
+    if (this.#answering && !res.writableEnded) res.destroy()
   }
 
   /** Sends the head ahead where the body is not there at once. */
@@ -242,6 +262,12 @@ export class Forwarding implements Dispatcher.DispatchHandler {
     forwarding.#flushed = true
     forwarding.#carried.res.flushHeaders()
   }
+}
+
+function reasonOf(status: number, text: string): string {
+  const usual = STATUS_CODES[status]
+  if (text === usual || PLAIN.test(text)) return text
+  return usual ?? ''
 }
 
 /**

@@ -34,18 +34,14 @@ export function onClientError(error: Error & { code?: string }, socket: Socket):
   }
   const [status, detail] = ANSWERS[code] ?? [400, `The request is not valid HTTP: ${reasonOf(error)}.`]
   const answer = rawAnswer(status, detail)
-  const { last, open } = connection
-  if (open === 0) {
-    connection.end(answer)
+  const { last } = connection
+  // What is behind whole requests, or a request whose turn did not come: nothing was done for it.
+  if (last === undefined || last.req.complete || connection.dropLast()) {
+    connection.endAfterAnswers(answer)
     return true
   }
-  connection.closing = true
-  if (last?.req.complete) {
-    connection.whenAnswered = () => connection.end(answer)
-    return true
-  }
-  last?.abandon()
-  if (open > 1 || last?.res.headersSent) socket.destroy()
+  last.abandon()
+  if (last.res.headersSent) socket.destroy()
   else connection.end(answer)
   return false
 }

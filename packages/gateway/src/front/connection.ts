@@ -7,6 +7,9 @@ const CONNECTION = Symbol('headgate.connection')
 /** How long a refused client may take to read its answer before its connection is torn down. */
 const LINGER_MS = 1000
 
+/** With so many requests waiting for their turn, a client's connection is not read. */
+const MAX_WAITING = 16
+
 type Known = Socket & { [CONNECTION]?: Connection }
 
 const noHeader = (): undefined => undefined
@@ -15,11 +18,19 @@ const noHeader = (): undefined => undefined
 export interface OpenRequest {
   readonly req: IncomingMessage
   readonly res: ServerResponse
+  /** Its turn has come. */
+  start(): void
   /** Gives the request up: its client will not get the answer. */
   abandon(): void
+  /** The client made no progress for too long. @returns whether that is answered; else the connection has to be cut */
+  stalled(): boolean
 }
 
-/** A client's connection: what holds for all requests on it is found out once. */
+/**
+ * A client's connection: what holds for all requests on it is found out once. Requests that come before
+ * the answers to earlier ones (pipelining) are served one after the other, so whatever a connection
+ * asks for, at most one of its requests is at an upstream.
+ */
 export class Connection {
   readonly socket: Socket
   /** The remote address as the socket gave it: taken now, since a socket that is gone no longer knows. */
@@ -30,8 +41,11 @@ export class Connection {
   readonly trusted: boolean
   /** How many requests are not answered yet. */
   open = 0
-  /** The request that came last. */
-  last: OpenRequest | undefined
+  /** The request that is being answered. */
+  current: OpenRequest | undefined
+  /** Those behind it. */
+  readonly #waiting: OpenRequest[] = []
+  #held = false
   /** Whatever still arrives here is not looked at. */
   closing = false
   /** How often it was found without an open request. */
@@ -66,17 +80,65 @@ export class Connection {
     this.#bytesSeen = bytesRead
   }
 
+  /** The request that came last. */
+  get last(): OpenRequest | undefined {
+    return this.#waiting.at(-1) ?? this.current
+  }
+
+  /** Serves a request, now or when its turn comes. */
+  take(request: OpenRequest): void {
+    this.open += 1
+    if (this.open > 1) this.#queue(request)
+    else {
+      this.current = request
+      request.start()
+    }
+  }
+
+  /** Forgets the request that came last, if its turn did not come yet. */
+  dropLast(): boolean {
+    if (this.#waiting.pop() === undefined) return false
+    this.open -= 1
+    return true
+  }
+
   /** One request less to answer. */
   answered(): void {
     this.open -= 1
     this.sweeps = 0
     // Between requests nobody is waited for.
     if (this.socket.timeout) this.socket.setTimeout(0)
-    if (this.open > 0) return
-    this.last = undefined
+    // The answer before ended the connection: nobody would get theirs.
+    if (this.open > 0 && !this.socket.writable) this.#dropWaiting()
+    if (this.open > 0) {
+      this.#next()
+      return
+    }
+    this.current = undefined
     const then = this.whenAnswered
     this.whenAnswered = undefined
     then?.()
+  }
+
+  /** The socket closed. For requests whose turn did not come, node's server never says so. */
+  gone(): void {
+    this.#dropWaiting()
+    this.current?.abandon()
+  }
+
+  /** Nothing moved for as long as the client was given. */
+  timedOut(): void {
+    if (!this.current?.stalled()) this.socket.destroy()
+  }
+
+  /** Writes a whole answer past the server once the answers before it are out, and closes the connection. */
+  endAfterAnswers(answer: string): void {
+    if (this.open === 0) {
+      this.end(answer)
+      return
+    }
+    this.closing = true
+    this.whenAnswered = () => this.end(answer)
   }
 
   /**
@@ -97,6 +159,34 @@ export class Connection {
     this.socket.pause()
     this.socket.write(answer, 'latin1')
     this.#linger()
+  }
+
+  #queue(request: OpenRequest): void {
+    this.#waiting.push(request)
+    if (this.#held || this.#waiting.length < MAX_WAITING) return
+    this.#held = true
+    const { socket } = this
+    socket.pause()
+    // node's server would go on reading after each request that it parsed from what is here already.
+    socket.resume = () => socket
+  }
+
+  #next(): void {
+    const next = this.#waiting.shift() as OpenRequest
+    if (this.#held && this.#waiting.length < MAX_WAITING) this.#release()
+    this.current = next
+    next.start()
+  }
+
+  #release(): void {
+    this.#held = false
+    Reflect.deleteProperty(this.socket, 'resume')
+    this.socket.resume()
+  }
+
+  #dropWaiting(): void {
+    this.open -= this.#waiting.length
+    this.#waiting.length = 0
   }
 
   #linger(): void {

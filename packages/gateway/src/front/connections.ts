@@ -22,7 +22,12 @@ export class Connections {
   add(socket: Socket, trust: TrustSettings): void {
     const connection = new Connection(socket, trust)
     this.#open.add(connection)
-    socket.once('close', () => this.#open.delete(connection))
+    socket.once('close', () => {
+      this.#open.delete(connection)
+      connection.gone()
+    })
+    // Where node's server gives a socket up, it takes its own listener off, and an error would end the process.
+    socket.on('error', () => {})
     this.#sweep ??= setInterval(() => this.#tick(), SWEEP_MS).unref()
   }
 

@@ -1,4 +1,4 @@
-import type { IncomingMessage, ServerResponse } from 'node:http'
+import { type IncomingMessage, type ServerResponse, STATUS_CODES } from 'node:http'
 import type { CheckItem, Decision, MatchedRule, RuleMatch, RuleRequest } from 'headgate'
 import { clientAddress, type Field, problem, problemBody, rateLimitFields, refusalStatus } from 'headgate/http'
 import { type Carried, Forwarding } from '../forward/forwarding.ts'
@@ -34,6 +34,8 @@ export class Exchange implements RuleRequest, Carried, OpenRequest {
   readonly #front: Front
   readonly #connection: Connection
   readonly #head: RequestHead
+  /** The request expects what nobody here can do. */
+  readonly #unexpected: boolean
   #authority = ''
   #way: LiveRoute | undefined
   #forwarding: Forwarding | undefined
@@ -42,16 +44,14 @@ export class Exchange implements RuleRequest, Carried, OpenRequest {
   #gone = false
   #counted = false
 
-  constructor(front: Front, connection: Connection, req: IncomingMessage, res: ServerResponse) {
+  constructor(front: Front, connection: Connection, req: IncomingMessage, res: ServerResponse, unexpected: boolean) {
     this.req = req
     this.res = res
     this.method = req.method as string
     this.#front = front
     this.#connection = connection
     this.#head = new RequestHead(req.rawHeaders, front.fields, connection.trusted)
-    connection.open += 1
-    connection.last = this
-    res.on('close', () => this.#closed())
+    this.#unexpected = unexpected
   }
 
   get trusted(): boolean {
@@ -62,19 +62,17 @@ export class Exchange implements RuleRequest, Carried, OpenRequest {
     return this.#front.draining
   }
 
+  /** What the upstream is not shown cannot count: a caller could be somebody else for each request. */
   header(name: string): readonly string[] | undefined {
-    return valuesOf(this.req.rawHeaders, name)
-  }
-
-  /** Answers a request whose expectation nobody here can meet. */
-  refuseExpectation(): void {
-    this.#refuse(flaw(417, 'Only 100-continue can be expected.'))
+    return this.#head.hides(name) ? undefined : valuesOf(this.req.rawHeaders, name)
   }
 
   /** Judges the request, then answers it. */
   start(): void {
+    this.res.on('close', () => this.#closed())
     try {
-      this.#judge()
+      if (this.#unexpected) this.#refuse(flaw(417, 'Only 100-continue can be expected.'))
+      else this.#judge()
     } catch (error) {
       this.#broken(error)
     }
@@ -148,7 +146,7 @@ export class Exchange implements RuleRequest, Carried, OpenRequest {
       this.host = connection.host
     }
     this.ip = connection.trusted
-      ? clientAddress(connection.peerText, (name) => this.header(name), this.#front.trust).ip
+      ? clientAddress(connection.peerText, (name) => valuesOf(this.req.rawHeaders, name), this.#front.trust).ip
       : connection.peer
     return undefined
   }
@@ -218,6 +216,13 @@ export class Exchange implements RuleRequest, Carried, OpenRequest {
     this.#forwarding?.abort()
   }
 
+  stalled(): boolean {
+    if (this.req.complete || this.res.headersSent) return false
+    this.#forwarding?.abort()
+    this.#answer('error', 408, problem(408, 'The body did not arrive in time.'), this.ours)
+    return true
+  }
+
   #refuse({ status, detail, fields }: Flaw): void {
     this.#answer('error', status, problem(status, detail), fields ?? NOTHING)
   }
@@ -232,14 +237,20 @@ export class Exchange implements RuleRequest, Carried, OpenRequest {
   #send(status: number, body: string, ours: readonly Field[]): void {
     const { req, res } = this
     if (this.#gone) return
-    const unread = this.#head.hasBody && !req.complete
+    const unread = (this.#head.hasBody && !req.complete) || this.#head.misframed
     if (unread) {
       this.leaveUnread()
       // So that node does not read the body away by itself when the answer is out.
       req.read(0)
     }
-    res.writeHead(status, problemFields(body, ours, unread || this.closing))
-    res.end(body)
+    try {
+      // With its phrase: one of the upstream's that could not be sent would be left in the answer.
+      res.writeHead(status, STATUS_CODES[status], problemFields(body, ours, unread || this.closing))
+      res.end(body)
+    } catch (error) {
+      this.#front.log.error({ err: error }, 'an answer could not be written')
+      res.destroy()
+    }
   }
 
   #count(outcome: RequestOutcome): void {

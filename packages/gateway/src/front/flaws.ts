@@ -21,6 +21,7 @@ export function flawOfHead(req: IncomingMessage, head: RequestHead): Flaw | unde
   if (major === 0) return flaw(400, 'The request names no version of HTTP.')
   if (major > 1) return flaw(505, 'Only HTTP/1.1 and HTTP/1.0 are spoken here.')
   if (req.method === 'TRACE') return { ...flaw(405, 'TRACE requests are not forwarded.'), fields: [ALLOW] }
+  if (head.misframed) return flaw(400, 'The only Transfer-Encoding that is understood is chunked.')
   if (head.hosts > 1) return flaw(400, 'The request has more than one Host field.')
   if (head.hosts === 0 && minor > 0) return flaw(400, 'The request has no Host field.')
   return undefined

@@ -34,6 +34,15 @@ describe('what two servers could read in two ways', () => {
     ['a coding after chunked', post(['Transfer-Encoding: chunked, identity'], '0\r\n\r\n')],
     ['a coding in quotes', post(['Transfer-Encoding: "chunked"'], '0\r\n\r\n')],
     ['chunked twice', post(['Transfer-Encoding: chunked', 'Transfer-Encoding: identity'], '0\r\n\r\n')],
+    ['a coding before chunked', post(['Transfer-Encoding: gzip, chunked'], '0\r\n\r\n')],
+    [
+      'a coding before chunked on a line of its own',
+      post(['Transfer-Encoding: gzip', 'Transfer-Encoding: chunked'], '0\r\n\r\n'),
+    ],
+    ['chunked, said twice', post(['Transfer-Encoding: chunked', 'Transfer-Encoding: chunked'], '0\r\n\r\n')],
+    ['a list with nothing before chunked', post(['Transfer-Encoding: , chunked'], '0\r\n\r\n')],
+    ['an empty coding', post(['Transfer-Encoding:'], '')],
+    ['an empty coding and a length', post(['Transfer-Encoding:', 'Content-Length: 5'], 'hello')],
     ['a space before the colon', post(['Transfer-Encoding : chunked'], '0\r\n\r\n')],
     ['a folded line', post(['X-A: 1', ' 2', 'Content-Length: 0'], '')],
     ['a folded coding', post(['Transfer-Encoding:', ' chunked'], '0\r\n\r\n')],
@@ -78,6 +87,27 @@ describe('what two servers could read in two ways', () => {
     expectProblem(await ask(address, get('/', [], 'TRACE')), 405)
     expectProblem(await ask(address, 'CONNECT a:443 HTTP/1.1\r\nHost: a:443\r\n\r\n'), 405)
     expect(up.seen.length).toBe(0)
+  })
+})
+
+describe('a coding other than chunked', () => {
+  it('ends the connection, since what follows may be taken for something else', async () => {
+    const { up, address } = await start()
+    const client = await RawConnection.open(address)
+    client.write(post(['Transfer-Encoding: gzip, chunked'], `0\r\n\r\n${get('/behind')}`))
+    const answer = await client.answer()
+    expectProblem(answer, 400)
+    expect(answer.field('connection')).toBe('close')
+    expect((await client.closed()).length).toBe(0)
+    expect(up.seen.length).toBe(0)
+  })
+
+  it('does not mean chunked in other letters', async () => {
+    const { up, address } = await start()
+    const client = await RawConnection.open(address)
+    client.write(post(['Transfer-Encoding: Chunked'], '2\r\nok\r\n0\r\n\r\n'))
+    expect((await client.answer()).status).toBe(200)
+    expect(up.last.values('transfer-encoding')).toEqual(['chunked'])
   })
 })
 

@@ -170,3 +170,49 @@ describe('methods', () => {
     expect((await ask(address, get('/', [], 'OPTIONS'))).field('ratelimit')).toContain('r=2')
   })
 })
+
+describe('a field that the upstream is not shown', () => {
+  const dimensions = {
+    user: { header: 'X-User-Id', missing: 'ip' },
+    session: { cookie: 'sid', missing: 'ip' },
+    told: { header: 'X-Forwarded-User', missing: 'ip' },
+  }
+
+  it.each([
+    ['a header', 'user', 'Connection: X-User-Id', (i: number) => `X-User-Id: u${i}`],
+    ['a header among others', 'user', 'Connection: close, x-USER-id', (i: number) => `x-user-ID: u${i}`],
+    ['a cookie', 'session', 'Connection: keep-alive, Cookie', (i: number) => `Cookie: sid=s${i}`],
+    ["a stranger's word about the caller", 'told', 'X-Other: 1', (i: number) => `X-Forwarded-User: u${i}`],
+  ])('makes nobody somebody else: %s', async (_what, by, connection, field) => {
+    const up = await TestUpstream.start()
+    const { address } = await TestGateway.start({ upstreams: [up.origin], rules: all('2/h', by), dimensions })
+    const statuses: number[] = []
+    for (let i = 0; i < 4; i++) statuses.push((await ask(address, get('/', [connection, field(i)]))).status)
+    expect(statuses).toEqual([200, 200, 429, 429])
+    for (const seen of up.seen) expect(seen.rawHeaders.join(' ')).not.toMatch(/u\d|sid=/)
+  })
+
+  it('neither opens a rule nor sets a cost', async () => {
+    const up = await TestUpstream.start()
+    const cost = { header: 'X-Cost', min: 2, max: 5, fromAnyone: true }
+    const rules = [
+      { name: 'vip', match: { path: '/vip', header: { 'X-Vip': '*' } }, allow: true },
+      { name: 'rest', match: { path: '/*' }, cost, limits: [{ by: 'global', limit: '10/h' }], disclose: true },
+    ]
+    const { address } = await TestGateway.start({ upstreams: [up.origin], rules })
+    expect((await ask(address, get('/vip', ['X-Vip: 1']))).field('ratelimit')).toBeUndefined()
+    expect((await ask(address, get('/vip', ['X-Vip: 1', 'Connection: X-Vip']))).field('ratelimit')).toContain('r=8')
+    expect((await ask(address, get('/', ['X-Cost: 5', 'Connection: X-Cost']))).field('ratelimit')).toContain('r=6')
+    expect((await ask(address, get('/', ['X-Cost: 5']))).field('ratelimit')).toContain('r=1')
+  })
+
+  it("still tells the caller's address, where a trusted proxy says it", async () => {
+    const up = await TestUpstream.start()
+    const gateway = { trustedProxies: ['127.0.0.0/8'] }
+    const { address } = await TestGateway.start({ upstreams: [up.origin], rules: all('1/h'), gateway })
+    const from = (ip: string) => get('/', [`X-Forwarded-For: ${ip}`, 'Connection: X-Forwarded-For'])
+    expect((await ask(address, from('192.0.2.1'))).status).toBe(200)
+    expect((await ask(address, from('192.0.2.1'))).status).toBe(429)
+    expect((await ask(address, from('192.0.2.2'))).status).toBe(200)
+  })
+})

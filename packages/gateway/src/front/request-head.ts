@@ -6,6 +6,7 @@ const CONNECTION = 2
 const HOST = 3
 const CONTENT_LENGTH = 4
 const TRANSFER_ENCODING = 5
+// From here on, what is told about the caller: from a stranger it is not forwarded.
 const FORWARDED_FOR = 6
 const FORWARDED_PROTO = 7
 const FORWARDED_HOST = 8
@@ -48,21 +49,37 @@ export class RequestHead {
   hosts = 0
   contentLength: string | undefined
   chunked = false
+  /** Another coding than chunked alone: others may see another end of the body. */
+  misframed = false
   forwardedFor: string | undefined
   forwardedProto: string | undefined
   forwardedHost: string | undefined
   forwarded: string | undefined
   #connection: string | undefined
+  readonly #table: FieldTable<Kind>
+  readonly #trusted: boolean
+  readonly #named: ReadonlySet<string> | undefined
 
   constructor(raw: readonly string[], table: FieldTable<Kind>, trusted: boolean) {
+    this.#table = table
+    this.#trusted = trusted
     for (let i = 0; i < raw.length; i += 2) {
       const name = raw[i] as string
       const kind = table.kindOf(name)
       if (kind === PASS || (kind === TOLD_BY_PROXY && trusted)) this.fields.push(name, raw[i + 1] as string)
       else if (kind !== DROP) this.#take(kind, raw[i + 1] as string)
     }
-    const named = this.#connection === undefined ? undefined : namedByConnection(this.#connection)
-    if (named) withoutFields(this.fields, named)
+    this.#named = this.#connection === undefined ? undefined : namedByConnection(this.#connection)
+    if (this.#named) withoutFields(this.fields, this.#named)
+  }
+
+  /**
+   * Whether a field by its lower-case name was the client's to take away (RFC 9110, 7.6.1), or tells
+   * about the caller and comes from a stranger: such a field is not forwarded.
+   */
+  hides(name: string): boolean {
+    if (this.#named?.has(name)) return true
+    return !this.#trusted && this.#table.kindOf(name) >= FORWARDED_FOR
   }
 
   /** Whether a body is announced that is not empty by its announcement. */
@@ -83,6 +100,7 @@ export class RequestHead {
         this.contentLength = value
         break
       case TRANSFER_ENCODING:
+        if (this.chunked || (value !== 'chunked' && value.toLowerCase() !== 'chunked')) this.misframed = true
         this.chunked = true
         break
       case FORWARDED_FOR:

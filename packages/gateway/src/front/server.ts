@@ -31,17 +31,26 @@ export function frontServer(front: Front, overUnix: boolean): Server {
     if (!overUnix && socket.remoteAddress === undefined) socket.destroy()
     else front.connections.add(socket, front.trust)
   })
-  const begin = (req: IncomingMessage, res: ServerResponse): Exchange | undefined => {
+  const take = (req: IncomingMessage, res: ServerResponse, unexpected = false): void => {
     const connection = Connection.of(req.socket)
-    return connection && !connection.closing ? new Exchange(front, connection, req, res) : undefined
+    if (connection && !connection.closing) connection.take(new Exchange(front, connection, req, res, unexpected))
   }
-  server.on('request', (req, res) => begin(req, res)?.start())
+  server.on('request', (req, res) => take(req, res))
   // The client waits with its body for our word, which is given when the upstream wants the body.
-  server.on('checkContinue', (req, res) => begin(req, res)?.start())
-  server.on('checkExpectation', (req, res) => begin(req, res)?.refuseExpectation())
+  server.on('checkContinue', (req, res) => take(req, res))
+  server.on('checkExpectation', (req, res) => take(req, res, true))
   server.on('connect', (req: IncomingMessage, socket: Socket) => {
+    const connection = Connection.of(socket)
+    // The server gave the socket up: it no longer tells the answers before this that the client can take more.
+    socket.on('drain', () => connection?.current?.res.emit('drain'))
+    if (!connection || connection.closing) return
     front.metrics.request('error')
-    Connection.of(socket)?.end(rawAnswer(405, `${req.method} requests are not forwarded.`, [ALLOW]))
+    connection.endAfterAnswers(rawAnswer(405, `${req.method} requests are not forwarded.`, [ALLOW]))
+  })
+  server.on('timeout', (socket: Socket) => {
+    const connection = Connection.of(socket)
+    if (connection) connection.timedOut()
+    else socket.destroy()
   })
   server.on('clientError', (error: Error, socket: Socket) => {
     if (onClientError(error, socket)) front.metrics.request('error')

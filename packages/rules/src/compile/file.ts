@@ -13,6 +13,7 @@ import { compileDimensions } from './dimensions.ts'
 import { compileAdmin, compileGateway, pathSettings } from './gateway.ts'
 import { routeFinder } from './routes.ts'
 import { compileRules } from './rules.ts'
+import { refuseTooMany } from './too-many.ts'
 import { warn } from './warnings.ts'
 
 /**
@@ -26,6 +27,7 @@ export function compileFile(values: FileValues, rulesText: () => string, report:
   const plans = compileRules(values, dimensions, paths, report)
   const gateway = values.gateway && compileGateway(values.gateway, paths, report)
   const admin = values.admin && compileAdmin(values.admin, report)
+  refuseTooMany(values, plans, paths, report)
   warn(values, plans, report)
   if (report.failed) throw new RuleFileError(report.sorted())
   const store = storeSettings(values.store ?? 'memory')

@@ -33,7 +33,7 @@ export function compileMatch(
   deny: boolean,
   report: Report,
 ): CompiledMatch {
-  const conditions = conditionsOf(values)
+  const conditions = conditionsOf(values, path, report)
   if (values.method === undefined && !deny) conditions.unshift(NO_PREFLIGHT)
   if (values.not !== undefined) conditions.push(compileNot(values.not, [...path, 'not'], paths, report))
   return {
@@ -50,18 +50,23 @@ function patternsOf(values: Conditions, path: Path, paths: PathSettings, report:
   return listed(values.path, [...path, 'path']).flatMap((each) => patternAt(each.value, each.path, paths, report) ?? [])
 }
 
-function conditionsOf(values: Conditions): Condition[] {
+function conditionsOf(values: Conditions, path: Path, report: Report): Condition[] {
   const conditions: Condition[] = []
   const texts = (value: Conditions['method']) => listed(value, []).map((each) => each.value)
   if (values.method !== undefined) conditions.push(methodCondition(texts(values.method)))
   if (values.host !== undefined) conditions.push(hostCondition(texts(values.host)))
-  for (const [name, value] of Object.entries(values.header ?? {})) conditions.push(headerCondition(name, texts(value)))
+  const fields = Object.entries(values.header ?? {})
+  if (values.header !== undefined && fields.length === 0 && !report.failedWithin([...path, 'header'])) {
+    const message = 'is an empty mapping; write at least one field, or leave the key out'
+    report.add([...path, 'header'], 'HEADGATE_RULES_VALUE', message)
+  }
+  for (const [name, value] of fields) conditions.push(headerCondition(name, texts(value)))
   if (values.ip !== undefined) conditions.push(ipCondition(texts(values.ip)))
   return conditions
 }
 
 function compileNot(values: Conditions, path: Path, paths: PathSettings, report: Report): Condition {
-  const conditions = conditionsOf(values)
+  const conditions = conditionsOf(values, path, report)
   if (values.path !== undefined) {
     const trie = new PathTrie<true>(paths)
     for (const pattern of patternsOf(values, path, paths, report)) trie.add(pattern, true)
