@@ -1,14 +1,16 @@
 // Sends product pages to the four gateways at a steady rate, and says each second what was admitted.
-//   node examples/product-detail/load.mjs [--rate 2400] [--seconds 10] [--users 1500]
+// --help says what can be chosen.
+import { once } from 'node:events'
 import { Agent, get } from 'node:http'
+import { connect } from 'node:net'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parseArgs } from 'node:util'
+import { ports } from './ports.mjs'
 
-const number = (fallback) => ({ type: 'string', default: String(fallback) })
-const { values } = parseArgs({ options: { rate: number(2400), seconds: number(10), users: number(1500) } })
-const [rate, seconds, users] = [values.rate, values.seconds, values.users].map(Number)
+const USAGE = 'node examples/product-detail/load.mjs [--rate 2400] [--seconds 10] [--users 1500]'
+const { rate, seconds, users } = readOptions()
+for (const port of ports) await assertListening(port)
 
-const ports = [8081, 8082, 8083, 8084]
 const agent = new Agent({ keepAlive: true, maxSockets: 64 })
 /** By status, or by the code of the error. */
 const counts = { 200: 0, 429: 0 }
@@ -48,3 +50,42 @@ const { 200: admitted, 429: refused, ...others } = counts
 console.log(`sent ${sent}: ${admitted} admitted (at most ${most}), ${refused} refused`)
 if (Object.keys(others).length > 0) console.log('answered otherwise:', others)
 agent.destroy()
+
+function readOptions() {
+  const number = (fallback) => ({ type: 'string', default: String(fallback) })
+  const options = {
+    rate: number(2400),
+    seconds: number(10),
+    users: number(1500),
+    help: { type: 'boolean', short: 'h' },
+  }
+  try {
+    const { help, ...texts } = parseArgs({ options }).values
+    if (help) {
+      console.log(`${USAGE}\nrate: requests a second; users: over how many they are spread.`)
+      process.exit()
+    }
+    return Object.fromEntries(Object.entries(texts).map(([name, text]) => [name, positive(name, text)]))
+  } catch (error) {
+    fail(`${error.message.split('. ')[0]}; write ${USAGE}`)
+  }
+}
+
+function positive(name, text) {
+  const value = Number(text)
+  if (value > 0 && Number.isFinite(value)) return value
+  throw new Error(`--${name} ${JSON.stringify(text)} is not a number above 0`)
+}
+
+async function assertListening(port) {
+  const socket = connect(port, '127.0.0.1')
+  await once(socket, 'connect').catch(() =>
+    fail(`no gateway listens on 127.0.0.1:${port}: start node examples/product-detail/run.mjs first`),
+  )
+  socket.destroy()
+}
+
+function fail(message) {
+  console.error(message)
+  process.exit(1)
+}

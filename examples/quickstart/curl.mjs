@@ -8,6 +8,11 @@ const { values, positionals } = parseArgs({
     header: { type: 'string', short: 'H', multiple: true, default: [] },
   },
 })
+// As with curl, whoever reads may go: `curl.mjs … | head -1`.
+process.stdout.on('error', (error) => {
+  if (error.code !== 'EPIPE') throw error
+  process.exit()
+})
 const headers = values.header.map((line) => line.split(/:\s*/, 2))
 const [, start, from = 1, to = 1, end = ''] = /^([^[]*)(?:\[(\d+)-(\d+)\](.*))?$/.exec(positionals[0])
 

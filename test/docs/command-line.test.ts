@@ -1,6 +1,6 @@
 import { main } from '@headgate/cli'
 import { afterEach, describe, expect, it, vi } from 'vitest'
-import { document } from './markdown.ts'
+import { document, documents } from './markdown.ts'
 
 const reference = document('docs/reference/command-line.md').prose
 
@@ -38,4 +38,13 @@ describe('the reference of the command line', () => {
     expect(options.length).toBeGreaterThan(2)
     for (const option of options) expect(reference).toContain(option)
   })
+})
+
+it('every document calls the command in the one way that works for flags too', () => {
+  const others = documents().flatMap(({ name, prose, blocks }) => {
+    const text = [prose, ...blocks.map(({ code }) => code)].join('\n')
+    // To say what does not work is right.
+    return (text.match(/(?<!Not `)npx -\S* .*headgate/g) ?? []).map((line) => `${name}: ${line}`)
+  })
+  expect(others).toEqual([])
 })

@@ -180,9 +180,14 @@ export { loadRules, parseRules, startGateway }
 
 describe('in the repository', () => {
   // Not `npx --no headgate --help`: npx takes the name for the value of `--no`, and `--help` for its own.
-  it.each(['--no headgate help', '--no -- headgate --help', 'headgate --help'])('npx %s works', async (line) => {
+  it.each(['headgate --help', 'headgate help', 'headgate up --help'])('npx %s works', async (line) => {
     const { code, output } = await run(ROOT, 'npx', ...line.split(' '))
     expect(code, output).toBe(0)
     expect(output).toMatch(/Usage: headgate/)
+  })
+
+  it("npx headgate --version says headgate's own", async () => {
+    const { version } = JSON.parse(await readFile(join(ROOT, 'packages/cli/package.json'), 'utf8'))
+    expect(await run(ROOT, 'npx', 'headgate', '--version')).toEqual({ code: 0, output: `${version}\n` })
   })
 })

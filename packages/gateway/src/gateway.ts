@@ -6,6 +6,7 @@ import { LiveRoutes } from './forward/live-routes.ts'
 import { Connections } from './front/connections.ts'
 import { drainServer } from './front/draining.ts'
 import type { Front, RequestMetrics } from './front/front.ts'
+import { Waiting } from './front/permit.ts'
 import { requestFields } from './front/request-head.ts'
 import { frontServer } from './front/server.ts'
 import { listen } from './listen.ts'
@@ -36,6 +37,7 @@ export class Gateway {
       paths: settings.paths,
       corsOrigins: settings.cors.origins,
       connections: new Connections(),
+      waiting: new Waiting(),
       metrics,
       log,
       draining: false,

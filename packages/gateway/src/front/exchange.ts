@@ -10,7 +10,8 @@ import { type Flaw, flaw, flawOfHead, readTarget } from './flaws.ts'
 import { pushForwarded } from './forwarded.ts'
 import type { Front, RequestOutcome } from './front.ts'
 import { hostName } from './host-name.ts'
-import { RequestHead, valuesOf } from './request-head.ts'
+import { holdsOn, isPatient, Permit } from './permit.ts'
+import { OVERFLOW, RequestHead, valuesOf } from './request-head.ts'
 
 const NOTHING: readonly Field[] = []
 
@@ -39,6 +40,8 @@ export class Exchange implements RuleRequest, Carried, OpenRequest {
   #authority = ''
   #way: LiveRoute | undefined
   #forwarding: Forwarding | undefined
+  /** What it holds on to while it lives; most requests hold on to nothing. */
+  #permit: Permit | undefined
   /** When the step began whose time is measured: the check, then the forwarding. */
   #sinceMs = 0
   #gone = false
@@ -101,10 +104,36 @@ export class Exchange implements RuleRequest, Carried, OpenRequest {
       return
     }
     this.#sinceMs = performance.now()
+    if (isPatient(rules)) {
+      this.#permitted(items, rules, (permit) => permit.decide())
+      return
+    }
     this.#front.engine.check(items).then(
-      (decision) => this.#decided(decision, rules),
+      (decision) => {
+        if (holdsOn(decision)) this.#permitted(items, rules, (permit) => permit.hold(decision))
+        else this.#decided(decision, rules)
+      },
       (error: unknown) => this.#broken(error),
     )
+  }
+
+  /** Decides what waits, or holds on to something as long as it lives. */
+  #permitted(
+    items: readonly CheckItem[],
+    rules: readonly MatchedRule[],
+    decide: (permit: Permit) => Promise<Decision>,
+  ): void {
+    const { engine, waiting } = this.#front
+    const permit = new Permit(engine, waiting, items, rules)
+    this.#permit = permit
+    decide(permit).then(
+      (decision) => this.#decided(decision, rules),
+      (error: unknown) => {
+        if (this.#gone) this.#count('error')
+        else this.#broken(error)
+      },
+    )
+    if (this.#gone) permit.close()
   }
 
   #listed(match: Exclude<RuleMatch, { outcome: 'check' }>): void {
@@ -155,6 +184,8 @@ export class Exchange implements RuleRequest, Carried, OpenRequest {
     try {
       this.#front.metrics.decision(decision, rules, this.#seconds())
       this.ours = rateLimitFields(decision, rules)
+      // Let by although it waited in vain: the upstream is told by which rule.
+      if (decision.allowed && decision.reason !== undefined) this.#head.fields.push(OVERFLOW, decision.rule ?? '')
       if (decision.allowed) this.#admit()
       else this.#limit(decision)
     } catch (error) {
@@ -198,6 +229,7 @@ export class Exchange implements RuleRequest, Carried, OpenRequest {
   }
 
   started(status: number): void {
+    this.#permit?.settle(status)
     this.#front.metrics.upstream(this.route as string, status, this.#seconds())
     this.#count('allowed')
   }
@@ -213,6 +245,7 @@ export class Exchange implements RuleRequest, Carried, OpenRequest {
 
   abandon(): void {
     this.#gone = true
+    this.#permit?.close()
     this.#forwarding?.abort()
   }
 
@@ -229,6 +262,7 @@ export class Exchange implements RuleRequest, Carried, OpenRequest {
 
   #answer(outcome: RequestOutcome, status: number, body: string, ours: readonly Field[]): void {
     this.#count(outcome)
+    this.#permit?.settle(status)
     // What came together with the head is being parsed: with a body that is there, the connection stays.
     if (this.#head.hasBody && !this.req.complete) setImmediate(() => this.#send(status, body, ours))
     else this.#send(status, body, ours)
@@ -272,6 +306,7 @@ export class Exchange implements RuleRequest, Carried, OpenRequest {
 
   #closed(): void {
     this.#gone = true
+    this.#permit?.close()
     if (this.#forwarding) {
       this.#count('allowed')
       this.#forwarding.abort()

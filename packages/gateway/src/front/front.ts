@@ -4,6 +4,7 @@ import type { TrustSettings } from 'headgate/http'
 import type { LiveRoutes } from '../forward/live-routes.ts'
 import type { Logger } from '../log.ts'
 import type { Connections } from './connections.ts'
+import type { Waiting } from './permit.ts'
 import type { requestFields } from './request-head.ts'
 
 /** How a request ended: forwarded, 429 or 503, 403 by a list, or any other answer of our own. */
@@ -33,6 +34,8 @@ export interface Front {
   readonly connections: Connections
   readonly metrics: RequestMetrics
   readonly log: Logger
+  /** Requests that wait, all together. */
+  readonly waiting: Waiting
   /** No new connections: answers end theirs. */
   readonly draining: boolean
 }

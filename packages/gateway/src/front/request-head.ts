@@ -29,7 +29,12 @@ const KINDS: Record<string, Kind> = {
   expect: DROP,
   // Some CGI-like upstreams take it for the variable HTTP_PROXY.
   proxy: DROP,
+  // Only the gateway says so.
+  'x-headgate-overflow': DROP,
 }
+
+/** Tells the upstream of a request that waited in vain and was let by: the rule's name. */
+export const OVERFLOW = 'X-Headgate-Overflow'
 
 /** Sorts the fields of requests; `addressField` is the one that tells the caller's address. */
 export function requestFields(addressField: string): FieldTable<Kind> {

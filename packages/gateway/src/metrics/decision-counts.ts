@@ -1,7 +1,18 @@
 import type { Decision, LimitStatus, MatchedRule, Source } from 'headgate'
 
-/** What became of a matched rule. (Shadow rules, candidates and overflow come later.) */
-export const OUTCOMES = ['allowed', 'limited', 'denied', 'error'] as const
+/**
+ * What became of a matched rule. `shadow_limited`, `candidate_limited`: it would have refused, if it were enforced;
+ * `overflow`: it let by what had waited in vain.
+ */
+export const OUTCOMES = [
+  'allowed',
+  'limited',
+  'denied',
+  'error',
+  'shadow_limited',
+  'candidate_limited',
+  'overflow',
+] as const
 export type RuleOutcome = (typeof OUTCOMES)[number]
 
 const SOURCES = ['store', 'lease', 'deny-cache', 'local', 'policy'] as const satisfies readonly Source[]
@@ -54,6 +65,8 @@ const ALLOWED = OUTCOMES.indexOf('allowed')
 const LIMITED = OUTCOMES.indexOf('limited')
 const DENIED = OUTCOMES.indexOf('denied')
 const ERROR = OUTCOMES.indexOf('error')
+const OVERFLOW = OUTCOMES.indexOf('overflow')
+const BESIDE = { shadow: OUTCOMES.indexOf('shadow_limited'), candidate: OUTCOMES.indexOf('candidate_limited') }
 
 /**
  * Decisions counted by rule and limit, in plain numbers. Only names of the rule file become labels, so
@@ -79,8 +92,8 @@ export class DecisionCounts {
   decided(decision: Decision, rules: readonly MatchedRule[]): void {
     for (const rule of rules) {
       const counts = this.#rules.get(rule.name) ?? this.#other
-      if (decision.allowed) counts.add('', ALLOWED, decision.source)
-      else this.#refused(counts, rule.name, decision)
+      if (rule.shadow !== true) this.#enforced(counts, rule.name, decision)
+      if (decision.beside !== undefined) this.#beside(counts, rule, decision)
       if (rule.globalLimits.length > 0) this.#see(counts, rule, decision)
     }
   }
@@ -106,6 +119,22 @@ export class DecisionCounts {
         const ratio = status.capacity === 0 ? 0 : refilled ? 1 : status.remaining / status.capacity
         yield { rule, limit, ratio }
       }
+    }
+  }
+
+  #enforced(counts: RuleCounts, rule: string, decision: Decision): void {
+    if (!decision.allowed) this.#refused(counts, rule, decision)
+    else if (decision.reason !== undefined && decision.rule === rule) {
+      counts.add(decision.limitedBy ?? '', OVERFLOW, decision.source)
+    } else counts.add('', ALLOWED, decision.source)
+  }
+
+  /** A candidate counts beside its live rule, and only where it would have refused. */
+  #beside(counts: RuleCounts, rule: MatchedRule, { beside, source }: Decision): void {
+    for (const { kind, rule: owner, allowed, limitedBy = '' } of beside ?? []) {
+      if (owner !== rule.name) continue
+      if (!allowed) counts.add(limitedBy, BESIDE[kind], source)
+      else if (kind === 'shadow') counts.add('', ALLOWED, source)
     }
   }
 

@@ -69,7 +69,7 @@ describe('the script', () => {
     expect(DECIDE_LUA).not.toMatch(/tostring|tonumber|KEYS\[\w+\]\s*\.\.|\.\.\s*(?:KEYS|call|now)|[0-9]\s*\.\./)
     // What is joined is packed bytes, lists of them, or what was stored.
     const joined = DECIDE_LUA.split('\n').filter((line) => line.includes('..'))
-    for (const line of joined) expect(line).toMatch(/struct\.pack|string\.sub|list \.\. entry/)
+    for (const line of joined) expect(line).toMatch(/struct\.pack|string\.(?:sub|rep)|list \.\. entry/)
     const calls = [...DECIDE_LUA.matchAll(/\bp?call\('(\w+)'(?:, ([^,)]*))?/g)].map(([, ...call]) => call)
     expect(calls).toEqual([
       ['TIME', undefined],

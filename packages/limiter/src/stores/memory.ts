@@ -140,7 +140,9 @@ class Memory implements MemoryStore, Slots {
     let leastShare = 1
     for (let i = 0; i < CANDIDATES; i++) {
       const entry = this.any()
-      const share = entry === undefined ? 1 : usedShare(entry, entry.capacity, nowUs)
+      // The shared counter stands for many.
+      const shared = entry === undefined || entry.value === OVERFLOW
+      const share = shared ? 1 : usedShare(entry, entry.capacity, nowUs)
       if (share < leastShare) {
         least = entry
         leastShare = share

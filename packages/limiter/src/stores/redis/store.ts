@@ -117,7 +117,7 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
   /** A new link knows the script, and its server the time, before the first check goes out. */
   async prepare(send: Link['send']): Promise<void> {
     const sentMs = performance.now()
-    // First, and alone: from a caller that is not logged in Redis takes no text as long as the script, and hangs up.
+    // A server that wants a login first cuts whoever sends it as much as the script.
     const time = await send(['TIME'])
     const [seconds, micros] = time as readonly unknown[]
     const nowUs = Number(seconds) * 1_000_000 + Number(micros)
