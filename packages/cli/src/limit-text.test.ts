@@ -1,6 +1,6 @@
 import type { LimitStatus } from 'headgate'
 import { describe, expect, it } from 'vitest'
-import { leftText, rateText } from './limit-text.ts'
+import { leftText, stateText, unusedText, windowEnd } from './limit-text.ts'
 
 const unused: LimitStatus = {
   name: 'user',
@@ -13,16 +13,52 @@ const unused: LimitStatus = {
   resetAfterMs: 0,
 }
 
-describe('a limit reads as rule files write it', () => {
+const AT = Date.parse('2026-11-30T13:00:00Z')
+const HOUR = 3_600_000
+
+describe('what a limit holds, in the words of its algorithm', () => {
   it.each([
-    [{}, '5/s'],
-    [{ periodMs: 60_000 }, '5/m'],
-    [{ periodMs: 300_000 }, '5/5m'],
-    [{ periodMs: 604_800_000 }, '5/w'],
-    [{ periodMs: 250 }, '5/250ms'],
-    [{ limit: 800, capacity: 120 }, '800/s burst 120'],
-  ])('%j: %s', (numbers, text) => {
-    expect(rateText({ ...unused, ...numbers })).toBe(text)
+    ['token-bucket', { remaining: 3, nextMs: 180, resetAfterMs: 400 }, '3 of 5 left, more in 180ms', 'unused in 400ms'],
+    ['token-bucket', {}, '5 of 5 left', 'unused'],
+    [
+      'sliding-window',
+      { remaining: 3, nextMs: 180, resetAfterMs: 400 },
+      '3 of 5 left, more in 180ms',
+      'unused in 400ms',
+    ],
+    ['fixed-window', { remaining: 3, nextMs: 9000, resetAfterMs: 9000 }, '3 of 5 left, window ends in 9s', ''],
+    ['fixed-window', {}, '5 of 5 left', 'unused'],
+    ['leaky-bucket', {}, '0 of 5 in line', 'unused'],
+    ['leaky-bucket', { remaining: 3, nextMs: 180, resetAfterMs: 400 }, '2 of 5 in line, the next waits 400ms', ''],
+    [
+      'leaky-bucket',
+      { remaining: 0, nextMs: 180, retryAfterMs: 180, resetAfterMs: 900 },
+      '5 of 5 in line, a place in 180ms',
+      '',
+    ],
+    ['concurrency', {}, '0 of 5 held', 'unused'],
+    [
+      'concurrency',
+      { remaining: 3, nextMs: 900, resetAfterMs: 9000 },
+      '2 of 5 held, the first lapses in 900ms',
+      'free in 9s at the latest',
+    ],
+  ])('%s %j: %s', (algorithm, numbers, state, end) => {
+    const status = { ...unused, ...numbers }
+    const written = { algorithm, text: '' }
+    expect([stateText(status, written, AT), unusedText(status, written)]).toEqual([state, end])
+  })
+
+  it('says when a calendar window ends, by the clocks of its zone', () => {
+    const status = { ...unused, remaining: 3, nextMs: 3 * HOUR, resetAfterMs: 3 * HOUR }
+    const written = { algorithm: 'fixed-window', text: '', timeZone: 'Asia/Shanghai' }
+    expect(stateText(status, written, AT)).toBe('3 of 5 left, window ends in 3h at 2026-12-01 00:00:00 Asia/Shanghai')
+    expect(windowEnd(status, written, AT)).toBe('2026-11-30T16:00:00.000Z')
+  })
+
+  it('says that no store knows what each instance counts for itself', () => {
+    const written = { algorithm: 'token-bucket', text: '', scope: 'instance' as const }
+    expect(stateText(unused, written, AT)).toBe('each instance counts for itself, not in the store')
   })
 })
 

@@ -76,8 +76,8 @@ export interface Limit<S extends State = State> {
    * @returns the state to keep
    */
   take(state: State | undefined, nowUs: number, view: number[], at: number, cost: number, id: number): S
-  /** The state to keep for a view when nothing is taken: a repair. */
-  close(view: readonly number[], at: number, nowUs: number, former?: State): S
+  /** The state to keep for a view when nothing is taken: a repair. The view may be put right too. */
+  close(view: number[], at: number, nowUs: number, former?: State): S
   /** The state of a counter that was exhausted at `atUs`. Only where `startsEmpty` can be. */
   exhausted?(atUs: number): S
   /** Of what was just taken: an instant by which it can be given back (see {@link Codec.give}). */

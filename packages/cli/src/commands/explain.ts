@@ -5,6 +5,7 @@ import { type Judged, judgedRules } from '../explain/judged.ts'
 import { readRequest } from '../explain/request.ts'
 import { requestLine, ruleLines, verdictLine } from '../explain/text.ts'
 import { budgetsOf, type Verdict, verdictOfLimits, verdictOfRules } from '../explain/verdict.ts'
+import { limitData } from '../limit-text.ts'
 import type { ExplainOptions } from '../options.ts'
 import { errorData, Output } from '../output.ts'
 import { openRules } from '../rule-file.ts'
@@ -50,7 +51,7 @@ async function explainRequest(file: RuleFile, request: RuleRequest, notes: reado
   return {
     request,
     notes,
-    rules: judgedRules(explanation, file.prefix, budgets),
+    rules: judgedRules(explanation, file, budgets),
     verdict: budgets ? verdictOfLimits(budgets.decision, file, request) : verdictOfRules(explanation, file, request),
     budget: file.store.kind === 'memory' ? 'unused' : 'store',
     failure,
@@ -64,7 +65,7 @@ function linesOf({ request, notes, rules, verdict, budget }: Explained, output: 
     requestLine(request, output),
     ...said.map((note) => output.style('dim', `  ${note}`)),
     '',
-    ...ruleLines(rules, output),
+    ...ruleLines(rules, verdict?.decision?.at ?? 0, output),
     ...(verdict === undefined ? [] : ['', verdictLine(verdict, output)]),
   ]
 }
@@ -76,7 +77,13 @@ function dataOf({ request, notes, rules, verdict, budget, failure }: Explained) 
     notes,
     rules: rules.map((rule) => ({
       ...rule,
-      limits: rule.limits.map(({ name, by, note, status, storeKey }) => ({ name, by, note, key: storeKey, ...status })),
+      limits: rule.limits.map(({ name, by, note, status, written, storeKey }) => ({
+        name,
+        by,
+        note,
+        key: storeKey,
+        ...(written && limitData(status, written, verdict?.decision?.at ?? 0)),
+      })),
     })),
     budget,
     ...(verdict ?? { allowed: null }),

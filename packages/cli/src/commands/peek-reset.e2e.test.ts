@@ -160,3 +160,66 @@ describe.each(['peek', 'reset'])('headgate %s', (command) => {
     }
   })
 })
+
+describe('every algorithm in its own words', () => {
+  const limits = [
+    '{ name: bucket, by: user, limit: 5/h, burst: 3 }',
+    '{ name: line, by: user, limit: 1/h, queue: 4, algorithm: leaky-bucket }',
+    '{ name: day, by: user, limit: 1000/day, algorithm: fixed-window, align: calendar, timeZone: Asia/Shanghai, overrides: { acme: 9/month } }',
+    '{ name: slices, by: user, limit: 20/h, algorithm: sliding-window }',
+    '{ name: log, by: user, limit: 20/h, algorithm: sliding-log }',
+    '{ name: slots, by: user, limit: 10, algorithm: concurrency, overrides: { acme: 20 } }',
+    '{ name: own, by: user, limit: 5/h, scope: instance }',
+  ]
+  const texts = [
+    ['bucket', '5/h burst 3'],
+    ['line', '1/h leaky-bucket, queue 4'],
+    ['day', '1000/day, calendar Asia/Shanghai'],
+    ['slices', '20/h sliding-window, 10 slices'],
+    ['log', '20/h sliding-log'],
+    ['slots', '10 held at once, ttl 1m'],
+    ['own', '5/h, each instance its own'],
+  ]
+  const states = [
+    /^2 of 3 left, more in 1[12]m/,
+    /^1 of 5 in line, the next waits (1h|59m)/,
+    /^999 of 1000 left, window ends in .* at \d{4}-\d\d-\d\d 00:00:00 Asia\/Shanghai$/,
+    /^19 of 20 left, more in /,
+    /^19 of 20 left, more in /,
+    /^1 of 10 held, the first lapses in [\d.]+(s|m)$/,
+    /^each instance counts for itself, not in the store$/,
+  ]
+  const rule = () =>
+    `store: ${redis.url}\ninstances: 2\ndimensions: { user: { header: x-user } }\nrules:\n  - name: all\n    description: d\n    limits:\n${limits.map((limit) => `      - ${limit}`).join('\n')}\n`
+
+  it('is shown by peek, by explain and by reset, as text and as JSON', async () => {
+    writeFileSync(join(cwd, 'all.yaml'), rule())
+    await spend(rule(), 'all', { user: '42' }, 1)
+    const peeked = cells((await run('peek all --key user=42 -c all.yaml')).stdout)
+    expect(peeked.map(([name, text]) => [name, text])).toEqual(texts.map(([name, text]) => [`all/${name}`, text]))
+    const explained = cells((await run('explain GET / -H x-user:42 -c all.yaml')).stdout).slice(-9, -2)
+    expect(explained.map(([, name, text]) => [name, text])).toEqual(texts)
+    for (const [i, state] of states.entries()) {
+      expect(peeked[i]?.[2]).toMatch(state)
+      expect(explained[i]?.[3]).toMatch(state)
+    }
+    const { limits: data } = JSON.parse((await run('peek all --key user=42 -c all.yaml --json')).stdout)
+    expect(data[2]).toMatchObject({
+      algorithm: 'fixed-window',
+      text: '1000/day, calendar Asia/Shanghai',
+      timeZone: 'Asia/Shanghai',
+      remaining: 999,
+      windowEndsAt: expect.stringMatching(/T16:00:00\.000Z$/),
+    })
+    expect(data[5]).toMatchObject({ algorithm: 'concurrency', text: '10 held at once, ttl 1m', remaining: 9 })
+    expect(data[6]).toMatchObject({ scope: 'instance' })
+    const reset = cells((await run('reset all --key user=42 -c all.yaml')).stdout)
+    expect([reset[1]?.[2], reset[5]?.[2], reset[6]?.[2]]).toEqual([
+      'reset, had 1 of 5 in line',
+      'reset, had 1 of 10 held',
+      'each instance counts for itself, not in the store',
+    ])
+    const acme = cells((await run('peek all --key user=acme -c all.yaml')).stdout)
+    expect([acme[2]?.[1], acme[5]?.[1]]).toEqual(['9/month, calendar Asia/Shanghai', '20 held at once, ttl 1m'])
+  })
+})

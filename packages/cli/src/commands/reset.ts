@@ -1,6 +1,6 @@
 import { namedCounters, refuseMemory, unlimitedLine } from '../counters.ts'
 import { EXIT, type ExitCode } from '../exit.ts'
-import { rateText } from '../limit-text.ts'
+import { stateText, type Written, writtenOf } from '../limit-text.ts'
 import type { CommonOptions } from '../options.ts'
 import { Output } from '../output.ts'
 import { openRules } from '../rule-file.ts'
@@ -23,24 +23,32 @@ export async function reset(target: string, given: readonly string[], options: C
     await store.reset(items)
     return budgets
   })
-  if (output.json) output.data({ store: file.storeName, reset: resetData(before) })
-  else for (const line of resetLines(before, output)) output.line(line)
+  const written = items.map((item) => writtenOf(file, item))
+  if (output.json) output.data({ store: file.storeName, reset: resetData(before, written) })
+  else for (const line of resetLines(before, written, output)) output.line(line)
   return EXIT.fine
 }
 
-function resetData({ decision, keys }: Budgets) {
+function resetData({ decision, keys }: Budgets, written: readonly Written[]) {
   return decision.limits.map(({ rule, name, capacity, remaining }, i) => {
-    return { rule, name, key: keys[i], capacity, remainingBefore: remaining }
+    const { scope } = written[i] as Written
+    return { rule, name, key: keys[i], capacity, remainingBefore: remaining, ...(scope && { scope }) }
   })
 }
 
-function resetLines({ decision, keys }: Budgets, output: Output): string[] {
+function resetLines({ decision, keys }: Budgets, written: readonly Written[], output: Output): string[] {
   return table(
-    decision.limits.map((status, i) => [
-      `${status.rule}/${status.name}`,
-      rateText(status),
-      `reset, had ${Math.floor(status.remaining)} of ${status.capacity} left`,
-      output.style('dim', keys[i] ?? ''),
-    ]),
+    decision.limits.map((status, i) => {
+      const own = written[i] as Written
+      const state = stateText(status, own, decision.at)
+      const left = `${Math.floor(status.remaining)} of ${status.capacity} left`
+      const had = own.algorithm === 'concurrency' || own.algorithm === 'leaky-bucket' ? state.replace(/,.*/, '') : left
+      return [
+        `${status.rule}/${status.name}`,
+        own.text,
+        own.scope === undefined ? `reset, had ${had}` : state,
+        output.style('dim', keys[i] ?? ''),
+      ]
+    }),
   )
 }

@@ -1,6 +1,6 @@
 import type { RuleExplanation } from '@headgate/rules'
 import type { LimitStatus, RuleRequest } from 'headgate'
-import { leftText, rateText } from '../limit-text.ts'
+import { stateText, type Written } from '../limit-text.ts'
 import type { Output } from '../output.ts'
 import { table } from '../table.ts'
 import type { Judged } from './judged.ts'
@@ -20,10 +20,10 @@ export function requestLine({ method, path, query, ip, host, route }: RuleReques
 }
 
 /** The rules that match, each with its limits; then why the others do not. */
-export function ruleLines(rules: readonly Judged[], output: Output): string[] {
+export function ruleLines(rules: readonly Judged[], at: number, output: Output): string[] {
   const matched = rules.filter((rule) => rule.matched)
   const others = rules.filter((rule) => !rule.matched)
-  const lines = matched.flatMap((rule) => matchedLines(rule, output))
+  const lines = matched.flatMap((rule) => matchedLines(rule, at, output))
   if (matched.length === 0) lines.push('No rule matches.')
   if (others.length > 0) lines.push('', 'Not matched:')
   lines.push(...table(nearest(others).map(({ rule, why }) => [`  ${rule}`, output.style('dim', why)])))
@@ -43,20 +43,20 @@ function nearest(others: readonly RuleExplanation[]): RuleExplanation[] {
   return [...others].sort((a, b) => isPath(a) - isPath(b)).slice(0, MAX_OTHERS)
 }
 
-function matchedLines({ rule, kind, why, cost, note, limits }: Judged, output: Output): string[] {
+function matchedLines({ rule, kind, why, cost, note, limits }: Judged, at: number, output: Output): string[] {
   const costs = note === undefined ? `costs ${cost}` : `costs ${cost} (${note})`
   const does = kind === 'limits' ? costs : kind === 'allow' ? 'allows it' : 'denies it'
   const head = `${output.style('bold', rule)}  matches ${why}, ${does}`
-  const rows = limits.map(({ name, note, status, item, storeKey }) => [
+  const rows = limits.map(({ name, note, status, written, storeKey }) => [
     `  ${name}`,
-    // The store may be away: the numbers are the file's all the same.
-    item ? rateText({ ...item.limit, periodMs: item.limit.periodUs / 1000 }) : '',
-    status ? shownLeft(status, output) : '',
+    written?.text ?? '',
+    status && written ? shownState(status, written, at, output) : '',
     [storeKey && output.style('dim', storeKey), note].filter(Boolean).join('  '),
   ])
   return [head, ...table(rows)]
 }
 
-function shownLeft(status: LimitStatus, output: Output): string {
-  return status.retryAfterMs > 0 ? output.style('red', leftText(status)) : leftText(status)
+function shownState(status: LimitStatus, written: Written, at: number, output: Output): string {
+  const text = stateText(status, written, at)
+  return status.retryAfterMs > 0 ? output.style('red', text) : text
 }

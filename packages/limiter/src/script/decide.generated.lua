@@ -981,8 +981,11 @@ builders[CONCURRENCY] = function()
       return { CONCURRENCY, list }
     end,
     close = function(limit, view, at, now, former)
-      local list = former and former[1] == CONCURRENCY and clamp(live(former[2], now), now + limit[3]) or ''
-      look(limit, list, view, at, 0)
+      local latest = now + limit[3]
+      local list = former and former[1] == CONCURRENCY and clamp(live(former[2], now), latest) or ''
+      for i = at + 1, at + 3 do
+        if view[i] > latest then view[i] = latest end
+      end
       return { CONCURRENCY, list }
     end,
     encode = function(state)

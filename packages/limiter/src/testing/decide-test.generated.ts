@@ -984,8 +984,11 @@ builders[CONCURRENCY] = function()
       return { CONCURRENCY, list }
     end,
     close = function(limit, view, at, now, former)
-      local list = former and former[1] == CONCURRENCY and clamp(live(former[2], now), now + limit[3]) or ''
-      look(limit, list, view, at, 0)
+      local latest = now + limit[3]
+      local list = former and former[1] == CONCURRENCY and clamp(live(former[2], now), latest) or ''
+      for i = at + 1, at + 3 do
+        if view[i] > latest then view[i] = latest end
+      end
       return { CONCURRENCY, list }
     end,
     encode = function(state)
@@ -1514,4 +1517,4 @@ reply[3] = garbage
 return reply
 `
 
-export const DECIDE_TEST_SHA1 = 'c8d1214c2d11414add1c09d9ac1125ce643903d8'
+export const DECIDE_TEST_SHA1 = '4b191a8b4836f288dcac909d97125c5e1d400e4e'

@@ -88,12 +88,13 @@ class Concurrency implements Limit<ConcurrencyState> {
     return held
   }
 
-  close(view: readonly number[], at: number, nowUs: number, former?: State): ConcurrencyState {
+  close(view: number[], at: number, nowUs: number, former?: State): ConcurrencyState {
     const held = live(own(former), nowUs)
     const latestUs = nowUs + this.periodUs
     const place = countUntil(held.lapses, latestUs)
     held.lapses = held.lapses.map((lapseUs, i) => (i < place ? lapseUs : latestUs))
-    this.look(held, view as number[], at, 0)
+    // What the view tells lapses by then too.
+    for (let i = at + 1; i <= at + 3; i++) view[i] = Math.min(view[i] as number, latestUs)
     return held
   }
 
