@@ -108,6 +108,38 @@ local function ahead_left(state, level)
   local left = state[6] - (state[2] - level)
   return left > 0 and left or 0
 end
+local MAX_GIVEN = 4
+local function remember(given, now, since, over)
+  local kept = {}
+  for i = 1, given and #given or 0, 2 do
+    if given[i] > now then
+      kept[#kept + 1] = given[i]
+      kept[#kept + 1] = given[i + 1]
+    end
+  end
+  local latest = since
+  while #kept > 0 and kept[#kept] >= over do
+    if kept[#kept - 1] > latest then latest = kept[#kept - 1] end
+    kept[#kept] = nil
+    kept[#kept] = nil
+  end
+  local told = #kept > 0 and kept[#kept - 1] >= latest
+  if not told and latest > over and latest > now then
+    kept[#kept + 1] = latest
+    kept[#kept + 1] = over
+  end
+  if #kept > 2 * MAX_GIVEN then
+    table.remove(kept, 2)
+    table.remove(kept, 2)
+  end
+  return #kept > 0 and kept or nil
+end
+local function drained_by(given, receipt)
+  for i = 1, given and #given or 0, 2 do
+    if given[i] >= receipt then return given[i + 1] < receipt and given[i + 1] or receipt end
+  end
+  return receipt
+end
 local function bucket(code)
   local own
   own = {
@@ -154,33 +186,57 @@ local function bucket(code)
       view[at] = level < MAX_EXACT and level or MAX_EXACT
     end,
     take = function(limit, state, now, view, at, cost)
-      local level = view[at] + cost * limit[3]
+      local used = view[at]
+      local level = used + cost * limit[3]
       view[at] = level < MAX_EXACT and level or MAX_EXACT
-      return own.close(limit, view, at, now)
+      return own.keep(limit, view[at], used, now, state)
     end,
-    close = function(limit, view, at, now)
+    close = function(limit, view, at, now, former)
+      return own.keep(limit, view[at], view[at], now, former)
+    end,
+    keep = function(limit, level, used, now, state)
       local full = limit[4] * limit[3]
-      local ahead = view[at] > full and view[at] - full or 0
-      return { code, view[at], now, limit[2], limit[3], ahead }
+      local ahead = level > full and level - full or 0
+      if not state or state[1] ~= code then return { code, level, now, limit[2], limit[3], ahead } end
+      if state[4] ~= limit[2] or state[5] ~= limit[3] then
+        local over = now + math.floor(used / limit[2])
+        state[7] = remember(state[7], now, now + ceil_div(drain(state, now), state[4]), over)
+      end
+      state[2], state[3], state[4], state[5], state[6] = level, now, limit[2], limit[3], ahead
+      return state
     end,
     exhausted = function(limit, at)
       return { code, limit[4] * limit[3], at, limit[2], limit[3], 0 }
     end,
     lifetime = function(state, now)
-      return ceil_div(drain(state, now), state[4])
+      local drained = ceil_div(drain(state, now), state[4])
+      local named = state[7] and state[7][#state[7] - 1] - now or 0
+      return named > drained and named or drained
     end,
     encode = function(state)
+      local given = state[7]
+      if given then
+        return struct.pack('>B' .. string.rep('d', 5 + #given), code, state[2], state[3], state[4], state[5], state[6], unpack(given))
+      end
       if state[6] > 0 then return struct.pack('>Bddddd', code, state[2], state[3], state[4], state[5], state[6]) end
       return struct.pack('>Bdddd', code, state[2], state[3], state[4], state[5])
     end,
     decode = function(raw)
-      if #raw ~= 33 and #raw ~= 41 then return nil end
+      local given_size = #raw - 41
+      if #raw ~= 33 and (given_size < 0 or given_size % 16 ~= 0 or given_size > 16 * MAX_GIVEN) then return nil end
       local _, level, at, rate, grain = struct.unpack('>Bdddd', raw)
-      local ahead = #raw == 41 and struct.unpack('>d', raw, 34) or 0
-      if exact(level) and exact(at) and exact(rate) and exact(grain) and exact(ahead) and rate >= 1 and grain >= 1 and grain <= 2251799813685248 and ahead <= level then
-        return { code, level, at, rate, grain, ahead }
+      local ahead = #raw > 33 and struct.unpack('>d', raw, 34) or 0
+      if not (exact(level) and exact(at) and exact(rate) and exact(grain) and exact(ahead)) then return nil end
+      if rate < 1 or grain < 1 or grain > 2251799813685248 or ahead > level then return nil end
+      local given
+      if given_size > 0 then
+        given = {}
+        for i = 1, given_size / 8 do
+          given[i] = list_number(raw, 34 + 8 * i)
+          if not exact(given[i]) then return nil end
+        end
       end
-      return nil
+      return { code, level, at, rate, grain, ahead, given }
     end,
     room_after = function(state, now, units)
       local over = drain(state, now) - units * state[5]
@@ -201,13 +257,18 @@ local function bucket(code)
     give = function(state, now, units, receipt)
       local level = drain(state, now)
       local ahead = ahead_left(state, level)
+      local drained = ceil_div(level, state[4])
       local back = units * state[5]
       if receipt > 0 then
-        local left = receipt > now and (receipt - now) * state[4] or 0
+        local over = drained_by(state[7], receipt)
+        local left = over > now and (over - now) * state[4] or 0
         if left < back then back = left end
         if ahead > 0 and now + math.floor(level / state[4]) ~= receipt then back = 0 end
       end
       if back > level then back = level end
+      if back > 0 then
+        state[7] = remember(state[7], now, now + drained, now + math.floor((level - back) / state[4]))
+      end
       state[2] = level - back
       if now > state[3] then state[3] = now end
       state[6] = ahead > back and ahead - back or 0
@@ -1517,4 +1578,4 @@ reply[3] = garbage
 return reply
 `
 
-export const DECIDE_TEST_SHA1 = '4b191a8b4836f288dcac909d97125c5e1d400e4e'
+export const DECIDE_TEST_SHA1 = 'fb41a0da524aa48618675940d526ccad6cfbebda'

@@ -3,7 +3,17 @@ import { TOKEN_BUCKET } from '../codes.ts'
 import { ceilDiv, gcd, MAX_EXACT } from '../exact.ts'
 import { scoped, sharePeriodUs } from '../params.ts'
 import { reduce, type TokenBucketOptions, type TokenBucketParams, tokenBucketParams } from './params.ts'
-import { aheadLeft, type BucketState, drain, drainedAfter, regrain, unitsUsed } from './step.ts'
+import {
+  aheadLeft,
+  type BucketState,
+  drain,
+  drainedAfter,
+  drainedBy,
+  MAX_GIVEN,
+  regrain,
+  remember,
+  unitsUsed,
+} from './step.ts'
 
 export type { TokenBucketOptions, TokenBucketParams } from './params.ts'
 
@@ -95,17 +105,28 @@ export class TokenBucket implements Limit<BucketState> {
   }
 
   take(state: State | undefined, nowUs: number, view: number[], at: number, cost: number): BucketState {
-    const level = (view[at] as number) + cost * this.grain
+    const used = view[at] as number
+    const level = used + cost * this.grain
     view[at] = level < MAX_EXACT ? level : MAX_EXACT
-    return this.close(view, at, nowUs, state)
+    return this.keep(view[at] as number, used, nowUs, state)
   }
 
   close(view: readonly number[], at: number, nowUs: number, former?: State): BucketState {
     const level = view[at] as number
+    return this.keep(level, level, nowUs, former)
+  }
+
+  /** @param used the level before anything was taken: what the former state is under this limit's own numbers */
+  private keep(level: number, used: number, nowUs: number, former: State | undefined): BucketState {
     const ahead = level > this.full ? level - this.full : 0
     if (former?.code !== this.code)
       return { code: this.code, level, atUs: nowUs, rate: this.rate, grain: this.grain, ahead }
     const state = former as BucketState
+    if (state.rate !== this.rate || state.grain !== this.grain) {
+      // Under other numbers, what was charged drains at another instant than its receipt says.
+      const endUs = nowUs + Math.floor(used / this.rate)
+      state.given = remember(state.given, nowUs, nowUs + drainedAfter(state, nowUs), endUs)
+    }
     state.level = level
     state.atUs = nowUs
     state.rate = this.rate
@@ -170,36 +191,32 @@ const SIZE = 33
 const LONG_SIZE = 41
 
 /**
- * Stored: the code, then level, instant (µs), rate and grain, as big-endian doubles: 33 bytes; and what is booked
- * beyond a full bucket, where something is.
+ * Stored: the code, then level, instant (µs), rate and grain, as big-endian doubles: 33 bytes; where needed, what is
+ * booked beyond a full bucket, and the pairs of {@link remember}.
  */
 export function bucketCodec(code: number): Codec<BucketState> {
   return {
     code,
 
-    encode({ level, atUs, rate, grain, ahead }) {
-      const raw = Buffer.allocUnsafe(ahead > 0 ? LONG_SIZE : SIZE)
+    encode({ level, atUs, rate, grain, ahead, given }) {
+      const numbers = [level, atUs, rate, grain]
+      if (given !== undefined) numbers.push(ahead, ...given)
+      else if (ahead > 0) numbers.push(ahead)
+      const raw = Buffer.allocUnsafe(1 + 8 * numbers.length)
       raw.writeUInt8(code, 0)
-      raw.writeDoubleBE(level, 1)
-      raw.writeDoubleBE(atUs, 9)
-      raw.writeDoubleBE(rate, 17)
-      raw.writeDoubleBE(grain, 25)
-      if (ahead > 0) raw.writeDoubleBE(ahead, SIZE)
+      for (let i = 0; i < numbers.length; i++) raw.writeDoubleBE(numbers[i] as number, 1 + 8 * i)
       return raw
     },
 
     decode(raw) {
-      if ((raw.length !== SIZE && raw.length !== LONG_SIZE) || raw[0] !== code) return undefined
-      const [level, atUs, rate, grain] = [1, 9, 17, 25].map((at) => raw.readDoubleBE(at)) as [
-        number,
-        number,
-        number,
-        number,
-      ]
-      const ahead = raw.length === LONG_SIZE ? raw.readDoubleBE(SIZE) : 0
-      const exact = [level, atUs, rate, grain, ahead].every((x) => x >= 0 && Number.isSafeInteger(x))
-      return exact && rate >= 1 && grain >= 1 && grain <= MAX_GRAIN && ahead <= level
-        ? { code, level, atUs, rate, grain, ahead }
+      const pairs = (raw.length - LONG_SIZE) / 16
+      const sized = raw.length === SIZE || (Number.isInteger(pairs) && pairs >= 0 && pairs <= MAX_GIVEN)
+      if (!sized || raw[0] !== code) return undefined
+      const numbers = Array.from({ length: (raw.length - 1) / 8 }, (_, i) => raw.readDoubleBE(1 + 8 * i))
+      if (!numbers.every((x) => x >= 0 && Number.isSafeInteger(x))) return undefined
+      const [level = 0, atUs = 0, rate = 0, grain = 0, ahead = 0, ...given] = numbers
+      return rate >= 1 && grain >= 1 && grain <= MAX_GRAIN && ahead <= level
+        ? { code, level, atUs, rate, grain, ahead, given: given.length > 0 ? given : undefined }
         : undefined
     },
 
@@ -214,20 +231,31 @@ export function bucketCodec(code: number): Codec<BucketState> {
 
     used: unitsUsed,
 
-    lifetimeUs: drainedAfter,
+    lifetimeUs(state, nowUs) {
+      const drainedUs = drainedAfter(state, nowUs)
+      const named = state.given === undefined ? 0 : (state.given[state.given.length - 2] as number) - nowUs
+      return named > drainedUs ? named : drainedUs
+    },
 
     give(state, nowUs, units, receiptUs) {
       // 1. what is left now
       const level = drain(state, nowUs)
       const ahead = aheadLeft(state, level)
+      const drainedUs = ceilDiv(level, state.rate)
       // 2. of the charge, what has not drained; of a place in line, only the last
       let back = units * state.grain
       if (receiptUs > 0) {
-        const left = receiptUs > nowUs ? (receiptUs - nowUs) * state.rate : 0
+        const endUs = drainedBy(state.given, receiptUs)
+        const left = endUs > nowUs ? (endUs - nowUs) * state.rate : 0
         if (left < back) back = left
         if (ahead > 0 && nowUs + Math.floor(level / state.rate) !== receiptUs) back = 0
       }
       if (back > level) back = level
+      // 3. whatever lies above it drains earlier now
+      if (back > 0) {
+        const endUs = nowUs + Math.floor((level - back) / state.rate)
+        state.given = remember(state.given, nowUs, nowUs + drainedUs, endUs)
+      }
       state.level = level - back
       if (nowUs > state.atUs) state.atUs = nowUs
       state.ahead = ahead > back ? ahead - back : 0

@@ -18,6 +18,8 @@ export interface BucketState {
   grain: number
   /** Parts that are booked beyond a full bucket at `atUs`. */
   ahead: number
+  /** What {@link remember} keeps; absent: no receipt says more than is true. */
+  given?: readonly number[] | undefined
 }
 
 /** Parts still in use at `nowUs`, under the state's own rate. */
@@ -57,4 +59,44 @@ export function drainedAfter(state: BucketState, nowUs: number): number {
 export function aheadLeft(state: BucketState, level: number): number {
   const left = state.ahead - (state.level - level)
   return left > 0 ? left : 0
+}
+
+/** How many instants of giving back are told apart. */
+export const MAX_GIVEN = 4
+
+/**
+ * Remembers that what by its receipt drains until `sinceUs` has drained by `endUs`: something beneath it was given back,
+ * or drains faster now. Kept as pairs of the two, both ascending.
+ */
+export function remember(
+  given: readonly number[] | undefined,
+  nowUs: number,
+  sinceUs: number,
+  endUs: number,
+): readonly number[] | undefined {
+  // 1. what no receipt can name any more is forgotten
+  const pairs = (given ?? []).slice()
+  while (pairs.length > 0 && (pairs[0] as number) <= nowUs) pairs.splice(0, 2)
+  // 2. what would have drained later has drained by then too
+  let latest = sinceUs
+  while (pairs.length > 0 && (pairs[pairs.length - 1] as number) >= endUs) {
+    latest = Math.max(latest, pairs[pairs.length - 2] as number)
+    pairs.length -= 2
+  }
+  // 3. what is told already need not be told again
+  const told = pairs.length > 0 && (pairs[pairs.length - 2] as number) >= latest
+  if (!told && latest > endUs && latest > nowUs) pairs.push(latest, endUs)
+  // 4. of too many, the earlier end stands for the first two
+  if (pairs.length > 2 * MAX_GIVEN) pairs.splice(1, 2)
+  return pairs.length > 0 ? pairs : undefined
+}
+
+/** When the charge of a receipt has drained. */
+export function drainedBy(given: readonly number[] | undefined, receiptUs: number): number {
+  if (given !== undefined) {
+    for (let i = 0; i < given.length; i += 2) {
+      if ((given[i] as number) >= receiptUs) return Math.min(receiptUs, given[i + 1] as number)
+    }
+  }
+  return receiptUs
 }
