@@ -48,6 +48,7 @@ export class Decided implements Decision {
   declare beside?: readonly BesideDecision[]
   #parts: readonly Part[] | undefined
   #receipts: readonly number[] = []
+  #chargedUs = 0
   #result = 0
   #punished: readonly Follower[] | undefined
 
@@ -59,7 +60,7 @@ export class Decided implements Decision {
   }
 
   get receipt(): string | undefined {
-    return this.#parts === undefined ? undefined : writeReceipt(this.#parts, this.#receipts)
+    return this.#parts === undefined ? undefined : writeReceipt(this.#parts, this.#receipts, this.#chargedUs)
   }
 
   charged({ parts, operation }: Check, { view, at: from, nowUs, result }: Verdict): void {
@@ -72,6 +73,7 @@ export class Decided implements Decision {
     }
     this.#parts = operation?.name === 'take-up-to' ? parts.map((part) => ({ ...part, cost: result })) : parts
     this.#receipts = receipts
+    this.#chargedUs = nowUs
   }
 
   /** One decision of the parts of a check that were decided apart, `first` before `second`. */
@@ -110,6 +112,9 @@ export class Decided implements Decision {
     if (joined.allowed) {
       joined.#parts = taken ? parts.map((part) => ({ ...part, cost: joined.#result })) : parts
       joined.#receipts = inOrder
+      // Two clocks: the earlier one gives back less, never more.
+      const secondUs = #result in second ? second.#chargedUs : first.#chargedUs
+      joined.#chargedUs = Math.min(first.#chargedUs, secondUs)
     }
     return joined
   }

@@ -105,7 +105,8 @@ export interface Codec<S extends State = State> {
   /**
    * Gives units back: of the charge that the receipt is of, what has not drained yet, and nothing once
    * its window has closed; without a receipt (0) down to unused.
+   * @param chargedUs when it was charged
    * @returns how many units came back, rounded down
    */
-  give(state: S, nowUs: number, units: number, receiptUs: number): number
+  give(state: S, nowUs: number, units: number, receiptUs: number, chargedUs: number): number
 }

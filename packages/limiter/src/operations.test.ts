@@ -139,7 +139,7 @@ describe('a reservation', () => {
     for (const holdMs of [0, -1, Number.NaN, 1e18]) {
       await expect(engine.reserve(item(tenPerSecond), { holdMs })).rejects.toThrow(/^holdMs: /)
     }
-    for (const receipt of ['', 'r1', 'r1.x', 'r1.1-1.1-1', 'r2.1-1'])
+    for (const receipt of ['', 'r1', 'r1.x', 'r1.a.1-1.1-1', 'r1.!.1-1', 'r2.a.1-1'])
       await expect(engine.refund(item(tenPerSecond), { receipt })).rejects.toThrow(/^receipt: /)
     expect((await engine.peek(item(tenPerSecond, 10))).allowed).toBe(true)
   })

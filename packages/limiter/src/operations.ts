@@ -159,13 +159,14 @@ export class Operations {
   }
 
   async refund(parts: readonly Part[], { receipt, id }: RefundOptions = {}): Promise<number[]> {
-    const charges = receipt === undefined ? undefined : readReceipt(receipt, parts.length)
+    const read = receipt === undefined ? undefined : readReceipt(receipt, parts.length)
     const back = parts.map((part, i) => {
-      const charge = charges?.[i]
+      const charge = read?.charges[i]
       if (charge === undefined) return part
       return { ...part, cost: Math.min(part.cost, charge.cost), id: charge.instantUs }
     })
-    return this.ways.operate({ parts: back, peek: false, operation: op('refund', id === undefined ? 0 : idOf(id)) })
+    const operation = op('refund', id === undefined ? 0 : idOf(id), read?.chargedUs ?? 0)
+    return this.ways.operate({ parts: back, peek: false, operation })
   }
 
   async reset(parts: readonly Part[]): Promise<void> {

@@ -5,13 +5,15 @@ import type { Part } from './store.ts'
 const FORM = 'r1'
 
 /**
- * What was charged, for {@link readReceipt}: for each limit its units and the instant by which they
+ * What was charged, for {@link readReceipt}: when, and for each limit its units and the instant by which they
  * can be given back, in the order of the check.
  */
-export function writeReceipt(parts: readonly Part[], instantsUs: readonly number[]): string {
-  return [FORM, ...parts.map(({ cost }, i) => `${cost.toString(36)}-${(instantsUs[i] as number).toString(36)}`)].join(
-    '.',
-  )
+export function writeReceipt(parts: readonly Part[], instantsUs: readonly number[], chargedUs: number): string {
+  return [
+    FORM,
+    chargedUs.toString(36),
+    ...parts.map(({ cost }, i) => `${cost.toString(36)}-${(instantsUs[i] as number).toString(36)}`),
+  ].join('.')
 }
 
 /** A charge of one limit. */
@@ -23,15 +25,16 @@ export interface Charge {
 const CHARGE = /^([0-9a-z]{1,11})-([0-9a-z]{1,11})$/
 
 /** @throws InvalidArgumentError unless it is the receipt of a check of so many limits */
-export function readReceipt(receipt: unknown, limits: number): Charge[] {
-  const [form, ...texts] = typeof receipt === 'string' ? receipt.split('.') : []
+export function readReceipt(receipt: unknown, limits: number): { chargedUs: number; charges: Charge[] } {
+  const [form, at = '', ...texts] = typeof receipt === 'string' ? receipt.split('.') : []
   const charges = texts.map((text) => {
     const [, cost = '', instant = ''] = CHARGE.exec(text) ?? []
     return { cost: Number.parseInt(cost, 36), instantUs: Number.parseInt(instant, 36) }
   })
   const sound = charges.every(({ cost, instantUs }) => Number.isSafeInteger(cost) && Number.isSafeInteger(instantUs))
-  if (form !== FORM || !sound || charges.length !== limits) {
+  const chargedUs = /^[0-9a-z]{1,11}$/.test(at) ? Number.parseInt(at, 36) : Number.NaN
+  if (form !== FORM || !sound || !Number.isSafeInteger(chargedUs) || charges.length !== limits) {
     throw new InvalidArgumentError('receipt', `${show(receipt)} is not a receipt of a decision on ${limits} limits`)
   }
-  return charges
+  return { chargedUs, charges }
 }

@@ -73,13 +73,17 @@ export class Split {
 
   /** What the others did not admit is not kept here. */
   private giveBack(own: Decided, parts: readonly Part[], kept: number): void {
-    const charges = readReceipt(own.receipt, parts.length)
+    const { chargedUs, charges } = readReceipt(own.receipt, parts.length)
     const back = parts.map((part, i) => {
       const { cost, instantUs } = charges[i] as (typeof charges)[number]
       return { ...part, cost: Math.max(0, cost - kept), id: part.limit.holdsSlots ? part.id : instantUs }
     })
     if (back.every(({ cost }) => cost === 0)) return
-    this.operateOwn({ parts: back.filter(({ limit }) => !limit.holdsSlots), peek: false, operation: REFUND })
+    this.operateOwn({
+      parts: back.filter(({ limit }) => !limit.holdsSlots),
+      peek: false,
+      operation: { name: 'refund', args: [0, chargedUs] },
+    })
     this.operateOwn({ parts: back.filter(({ limit }) => limit.holdsSlots), peek: false, operation: RELEASE })
     // What is told is what is left now.
     own.limits = this.judgeOwn({ parts, peek: true }).limits
@@ -107,7 +111,6 @@ export class Split {
   }
 }
 
-const REFUND = { name: 'refund', args: [0] } as const
 const RELEASE = { name: 'release', args: [] } as const
 
 /** How much of what was charged here the others admitted too. */

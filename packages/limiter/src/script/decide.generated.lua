@@ -106,34 +106,26 @@ local function ahead_left(state, level)
   return left > 0 and left or 0
 end
 local MAX_GIVEN = 4
-local function remember(given, now, since, over)
-  local kept = {}
-  for i = 1, given and #given or 0, 2 do
-    if given[i] > now then
-      kept[#kept + 1] = given[i]
-      kept[#kept + 1] = given[i + 1]
-    end
-  end
-  local latest = since
-  while #kept > 0 and kept[#kept] >= over do
-    if kept[#kept - 1] > latest then latest = kept[#kept - 1] end
+local function remember(given, now, since, over, last)
+  if given and given[1] <= now then given = nil end
+  local kept = { given and given[1] > last and given[1] or last }
+  for i = 2, given and #given or 0 do kept[i] = given[i] end
+  while #kept > 1 and kept[#kept] >= over do
     kept[#kept] = nil
     kept[#kept] = nil
   end
-  local told = #kept > 0 and kept[#kept - 1] >= latest
-  if not told and latest > over and latest > now then
-    kept[#kept + 1] = latest
-    kept[#kept + 1] = over
-  end
-  if #kept > 2 * MAX_GIVEN then
+  kept[#kept + 1] = since
+  kept[#kept + 1] = over
+  if #kept > 1 + 2 * MAX_GIVEN then
     table.remove(kept, 2)
     table.remove(kept, 2)
+    kept[3] = given[3]
   end
-  return #kept > 0 and kept or nil
+  return kept
 end
-local function drained_by(given, receipt)
-  for i = 1, given and #given or 0, 2 do
-    if given[i] >= receipt then return given[i + 1] < receipt and given[i + 1] or receipt end
+local function drained_by(given, receipt, charged)
+  for i = 2, given and #given or 0, 2 do
+    if given[i] >= charged then return given[i + 1] < receipt and given[i + 1] or receipt end
   end
   return receipt
 end
@@ -196,8 +188,8 @@ local function bucket(code)
       local ahead = level > full and level - full or 0
       if not state or state[1] ~= code then return { code, level, now, limit[2], limit[3], ahead } end
       if state[4] ~= limit[2] or state[5] ~= limit[3] then
-        local over = now + math.floor(used / limit[2])
-        state[7] = remember(state[7], now, now + ceil_div(drain(state, now), state[4]), over)
+        local last = now + ceil_div(drain(state, now), state[4])
+        state[7] = remember(state[7], now, now, now + math.floor(used / limit[2]), last)
       end
       state[2], state[3], state[4], state[5], state[6] = level, now, limit[2], limit[3], ahead
       return state
@@ -207,7 +199,7 @@ local function bucket(code)
     end,
     lifetime = function(state, now)
       local drained = ceil_div(drain(state, now), state[4])
-      local named = state[7] and state[7][#state[7] - 1] - now or 0
+      local named = state[7] and state[7][1] - now or 0
       return named > drained and named or drained
     end,
     encode = function(state)
@@ -219,8 +211,8 @@ local function bucket(code)
       return struct.pack('>Bdddd', code, state[2], state[3], state[4], state[5])
     end,
     decode = function(raw)
-      local given_size = #raw - 41
-      if #raw ~= 33 and (given_size < 0 or given_size % 16 ~= 0 or given_size > 16 * MAX_GIVEN) then return nil end
+      local given_size = #raw - 49
+      if #raw ~= 33 and #raw ~= 41 and (given_size < 16 or given_size % 16 ~= 0 or given_size > 16 * MAX_GIVEN) then return nil end
       local _, level, at, rate, grain = struct.unpack('>Bdddd', raw)
       local ahead = #raw > 33 and struct.unpack('>d', raw, 34) or 0
       if not (exact(level) and exact(at) and exact(rate) and exact(grain) and exact(ahead)) then return nil end
@@ -228,7 +220,7 @@ local function bucket(code)
       local given
       if given_size > 0 then
         given = {}
-        for i = 1, given_size / 8 do
+        for i = 1, 1 + given_size / 8 do
           given[i] = list_number(raw, 34 + 8 * i)
           if not exact(given[i]) then return nil end
         end
@@ -251,20 +243,20 @@ local function bucket(code)
     receipt = function(limit, view, at, now)
       return now + math.floor(view[at] / limit[2])
     end,
-    give = function(state, now, units, receipt)
+    give = function(state, now, units, receipt, charged)
       local level = drain(state, now)
       local ahead = ahead_left(state, level)
       local drained = ceil_div(level, state[4])
       local back = units * state[5]
       if receipt > 0 then
-        local over = drained_by(state[7], receipt)
+        local over = drained_by(state[7], receipt, charged)
         local left = over > now and (over - now) * state[4] or 0
         if left < back then back = left end
         if ahead > 0 and now + math.floor(level / state[4]) ~= receipt then back = 0 end
       end
       if back > level then back = level end
       if back > 0 then
-        state[7] = remember(state[7], now, now + drained, now + math.floor((level - back) / state[4]))
+        state[7] = remember(state[7], now, now, now + math.floor((level - back) / state[4]), now + drained)
       end
       state[2] = level - back
       if now > state[3] then state[3] = now end
@@ -1109,7 +1101,7 @@ builders[CONCURRENCY] = function()
   }
   return own
 end
-local HOLD = 32
+local HOLD = 40
 local MAX_HOLDS = 4096
 local MAX_SETTLED = 64
 local function unmark(raw)
@@ -1123,8 +1115,8 @@ local function settle(state, mark, now)
   if lapsed == 0 then return false end
   if lapsed > MAX_SETTLED then lapsed = MAX_SETTLED end
   for i = 0, lapsed - 1 do
-    local _, _, units, receipt = struct.unpack('>dddd', mark[2], i * HOLD + 1)
-    if state and units > 0 then algorithm(state[1]).give(state, now, units, receipt) end
+    local _, _, units, receipt, charged = struct.unpack('>ddddd', mark[2], i * HOLD + 1)
+    if state and units > 0 then algorithm(state[1]).give(state, now, units, receipt, charged) end
   end
   mark[2] = list_remove(mark[2], HOLD, 0, lapsed)
   return true
@@ -1247,9 +1239,9 @@ local function mark_of(key)
   end
   return mark
 end
-local function hold(key, lapse, id, units, receipt)
+local function hold(key, lapse, id, units, receipt, charged)
   local mark = mark_of(key)
-  mark[2] = list_insert(mark[2], HOLD, struct.pack('>dddd', lapse, id, units, receipt))
+  mark[2] = list_insert(mark[2], HOLD, struct.pack('>ddddd', lapse, id, units, receipt, charged))
 end
 define_operations = function()
   operations[1] = {
@@ -1306,19 +1298,19 @@ define_operations = function()
     end,
     charged = function(operation, p, key)
       local receipt = part_own[p].receipt(part_limit[p], reply, part_at[p], now)
-      hold(key, now + operation[2], operation[1], part_cost[p], receipt)
+      hold(key, now + operation[2], operation[1], part_cost[p], receipt, now)
     end,
   }
   operations[4] = {
-    arguments = 1,
+    arguments = 2,
     on_key = function(operation, p, key, state, mark)
       if operation[1] > 0 then
         if mark and list_find(mark[2], HOLD, operation[1]) then return 0 end
         if mark and #mark[2] >= MAX_HOLDS * HOLD then return 0 end
       end
       if not state then return 0 end
-      local back = algorithm(state[1]).give(state, now, part_cost[p], part_id[p])
-      if operation[1] > 0 then hold(key, (part_id[p] > now and part_id[p] or now) + 60000000, operation[1], 0, 0) end
+      local back = algorithm(state[1]).give(state, now, part_cost[p], part_id[p], operation[2])
+      if operation[1] > 0 then hold(key, (part_id[p] > now and part_id[p] or now) + 60000000, operation[1], 0, 0, 0) end
       touch(key)
       return back
     end,
@@ -1330,12 +1322,12 @@ define_operations = function()
       local place = mark and list_find(mark[2], HOLD, operation[1])
       local held, late = 0, 1
       if place then
-        local lapse, id, units, receipt = struct.unpack('>dddd', mark[2], place * HOLD + 1)
+        local lapse, id, units, receipt, charged = struct.unpack('>ddddd', mark[2], place * HOLD + 1)
         if units == 0 then return 2 end
         held, late = units, 0
         mark[2] = list_remove(mark[2], HOLD, place, 1)
-        hold(key, lapse, id, 0, 0)
-        if cost < held and state then algorithm(state[1]).give(state, now, held - cost, receipt) end
+        hold(key, lapse, id, 0, 0, 0)
+        if cost < held and state then algorithm(state[1]).give(state, now, held - cost, receipt, charged) end
         touch(key)
       end
       local more = cost - held
@@ -1363,10 +1355,10 @@ define_operations = function()
     on_key = function(operation, p, key, state, mark)
       local place = mark and list_find(mark[2], HOLD, operation[1])
       if not place then return 0 end
-      local _, id, units, receipt = struct.unpack('>dddd', mark[2], place * HOLD + 1)
+      local _, id, units, receipt, charged = struct.unpack('>ddddd', mark[2], place * HOLD + 1)
       if units == 0 then return 0 end
       mark[2] = list_remove(mark[2], HOLD, place, 1)
-      hold(key, now + operation[2], id, units, receipt)
+      hold(key, now + operation[2], id, units, receipt, charged)
       touch(key)
       return 1
     end,

@@ -1,10 +1,10 @@
 -- What stands before a state under the same key: until when the key is blocked, and units that are held. The Lua half
 -- of marks.ts.
 -- Stored: 'B' 15, two big-endian doubles (blocked until, µs, 0: not; number of holds), the holds, the state or nothing
--- Hold:   4 doubles: when it lapses (µs), id, units (0: settled, kept to know a repetition), receipt
+-- Hold:   5 doubles: when it lapses (µs), id, units (0: settled, kept to know a repetition), receipt, charged at (µs)
 -- Mark:   { blocked until, holds }
 
-local HOLD = 32
+local HOLD = 40
 local MAX_HOLDS = 4096
 local MAX_SETTLED = 64 -- in one call
 
@@ -22,8 +22,8 @@ local function settle(state, mark, now)
   if lapsed == 0 then return false end
   if lapsed > MAX_SETTLED then lapsed = MAX_SETTLED end
   for i = 0, lapsed - 1 do
-    local _, _, units, receipt = struct.unpack('>dddd', mark[2], i * HOLD + 1)
-    if state and units > 0 then algorithm(state[1]).give(state, now, units, receipt) end
+    local _, _, units, receipt, charged = struct.unpack('>ddddd', mark[2], i * HOLD + 1)
+    if state and units > 0 then algorithm(state[1]).give(state, now, units, receipt, charged) end
   end
   mark[2] = list_remove(mark[2], HOLD, 0, lapsed)
   return true

@@ -20,6 +20,7 @@ export interface Hold {
   /** 0: settled, and kept to know a repetition. */
   readonly units: number
   readonly receiptUs: number
+  readonly chargedUs: number
 }
 
 /** The most holds under one key. */
@@ -51,9 +52,9 @@ export function hasLapsed(mark: Mark | undefined, nowUs: number): mark is Mark {
 /** Holds that have lapsed give back what has not drained. */
 export function settle(state: State | undefined, mark: Mark, nowUs: number): void {
   let lapsed = 0
-  for (const { lapseUs, units, receiptUs } of mark.holds) {
+  for (const { lapseUs, units, receiptUs, chargedUs } of mark.holds) {
     if (lapseUs > nowUs || lapsed === MAX_SETTLED) break
-    if (state !== undefined && units > 0) codecOf(state).give(state, nowUs, units, receiptUs)
+    if (state !== undefined && units > 0) codecOf(state).give(state, nowUs, units, receiptUs, chargedUs)
     lapsed += 1
   }
   if (lapsed > 0) mark.holds.splice(0, lapsed)
@@ -86,7 +87,7 @@ export interface Stored {
 }
 
 const HEAD = 17
-const HOLD = 32
+const HOLD = 40
 
 /** Reads what is stored under a key; undefined: garbage. */
 export function decodeStored(raw: Buffer): Stored | undefined {
@@ -100,13 +101,8 @@ export function decodeStored(raw: Buffer): Stored | undefined {
   const sound = [blockedUs, count].every((x) => x >= 0 && Number.isSafeInteger(x)) && count <= MAX_HOLDS
   if (!sound || raw.length < HEAD + count * HOLD) return undefined
   const holds = Array.from({ length: count }, (_, i): Hold => {
-    const [lapseUs, id, units, receiptUs] = [0, 8, 16, 24].map((at) => raw.readDoubleBE(HEAD + i * HOLD + at)) as [
-      number,
-      number,
-      number,
-      number,
-    ]
-    return { lapseUs, id, units, receiptUs }
+    const number = (place: number) => raw.readDoubleBE(HEAD + i * HOLD + place * 8)
+    return { lapseUs: number(0), id: number(1), units: number(2), receiptUs: number(3), chargedUs: number(4) }
   })
   const rest = raw.subarray(HEAD + count * HOLD)
   const state = rest.length === 0 ? undefined : decodeState(rest)
@@ -122,8 +118,8 @@ export function encodeStored({ state, mark }: Stored): Buffer {
   head.writeUInt8(MARKED, 0)
   head.writeDoubleBE(mark.blockedUs, 1)
   head.writeDoubleBE(mark.holds.length, 9)
-  mark.holds.forEach(({ lapseUs, id, units, receiptUs }, i) => {
-    for (const [place, number] of [lapseUs, id, units, receiptUs].entries()) {
+  mark.holds.forEach(({ lapseUs, id, units, receiptUs, chargedUs }, i) => {
+    for (const [place, number] of [lapseUs, id, units, receiptUs, chargedUs].entries()) {
       head.writeDoubleBE(number, HEAD + i * HOLD + place * 8)
     }
   })

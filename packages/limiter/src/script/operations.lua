@@ -6,7 +6,8 @@
 --                                      result: when it comes (µs)
 --   3 reserve      id, hold (µs)       takes the cost and holds it; result: 1 where the id held it already, 2 where too many are held
 --   on keys, each part one integer:
---   4 refund       id (0: none)        gives the cost back, by the id of the part as receipt (0: none): units given back
+--   4 refund       id (0: none),       gives the cost back, by the id of the part as receipt (0: none): units given back
+--                  charged at (µs)
 --   5 commit       id                  the held units become the cost: 0 done, 1 charged anew since nothing was held, 2 done
 --                                      before, 3 done but for what would be more than one budget of debt
 --   6 extend       id, hold (µs)       1 extended, 0 nothing held
@@ -40,9 +41,9 @@ local function mark_of(key)
   return mark
 end
 
-local function hold(key, lapse, id, units, receipt)
+local function hold(key, lapse, id, units, receipt, charged)
   local mark = mark_of(key)
-  mark[2] = list_insert(mark[2], HOLD, struct.pack('>dddd', lapse, id, units, receipt))
+  mark[2] = list_insert(mark[2], HOLD, struct.pack('>ddddd', lapse, id, units, receipt, charged))
 end
 
 define_operations = function()
@@ -106,22 +107,22 @@ define_operations = function()
     end,
     charged = function(operation, p, key)
       local receipt = part_own[p].receipt(part_limit[p], reply, part_at[p], now)
-      hold(key, now + operation[2], operation[1], part_cost[p], receipt)
+      hold(key, now + operation[2], operation[1], part_cost[p], receipt, now)
     end,
   }
 
   -- refund
   operations[4] = {
-    arguments = 1,
+    arguments = 2,
     on_key = function(operation, p, key, state, mark)
       if operation[1] > 0 then
         if mark and list_find(mark[2], HOLD, operation[1]) then return 0 end
         if mark and #mark[2] >= MAX_HOLDS * HOLD then return 0 end
       end
       if not state then return 0 end
-      local back = algorithm(state[1]).give(state, now, part_cost[p], part_id[p])
+      local back = algorithm(state[1]).give(state, now, part_cost[p], part_id[p], operation[2])
       -- long enough to know a repetition
-      if operation[1] > 0 then hold(key, (part_id[p] > now and part_id[p] or now) + 60000000, operation[1], 0, 0) end
+      if operation[1] > 0 then hold(key, (part_id[p] > now and part_id[p] or now) + 60000000, operation[1], 0, 0, 0) end
       touch(key)
       return back
     end,
@@ -136,13 +137,13 @@ define_operations = function()
       local place = mark and list_find(mark[2], HOLD, operation[1])
       local held, late = 0, 1
       if place then
-        local lapse, id, units, receipt = struct.unpack('>dddd', mark[2], place * HOLD + 1)
+        local lapse, id, units, receipt, charged = struct.unpack('>ddddd', mark[2], place * HOLD + 1)
         if units == 0 then return 2 end
         held, late = units, 0
         mark[2] = list_remove(mark[2], HOLD, place, 1)
-        hold(key, lapse, id, 0, 0)
+        hold(key, lapse, id, 0, 0, 0)
         -- 2. less than held: the rest comes back
-        if cost < held and state then algorithm(state[1]).give(state, now, held - cost, receipt) end
+        if cost < held and state then algorithm(state[1]).give(state, now, held - cost, receipt, charged) end
         touch(key)
       end
       -- 3. more than held: a debt, of one full budget at most
@@ -173,10 +174,10 @@ define_operations = function()
     on_key = function(operation, p, key, state, mark)
       local place = mark and list_find(mark[2], HOLD, operation[1])
       if not place then return 0 end
-      local _, id, units, receipt = struct.unpack('>dddd', mark[2], place * HOLD + 1)
+      local _, id, units, receipt, charged = struct.unpack('>ddddd', mark[2], place * HOLD + 1)
       if units == 0 then return 0 end
       mark[2] = list_remove(mark[2], HOLD, place, 1)
-      hold(key, now + operation[2], id, units, receipt)
+      hold(key, now + operation[2], id, units, receipt, charged)
       touch(key)
       return 1
     end,

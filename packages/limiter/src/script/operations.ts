@@ -89,7 +89,13 @@ export const JUDGED: { readonly [name: string]: JudgedOperation } = {
     charged(judging, p, slot, [id = 0, holdUs = 0]) {
       const { limit } = judging.parts[p] as Part
       const receiptUs = limit.receiptUs(judging.view, judging.at[p] as number, judging.nowUs)
-      hold(markOf(slot), { lapseUs: judging.nowUs + holdUs, id, units: judging.cost[p] as number, receiptUs })
+      hold(markOf(slot), {
+        lapseUs: judging.nowUs + holdUs,
+        id,
+        units: judging.cost[p] as number,
+        receiptUs,
+        chargedUs: judging.nowUs,
+      })
     },
   },
 }
@@ -98,14 +104,15 @@ export const JUDGED: { readonly [name: string]: JudgedOperation } = {
 export const ON_KEYS: {
   readonly [name: string]: (judging: Judging, part: Part, args: Args) => number
 } = {
-  refund(judging, part, [id = 0]) {
+  refund(judging, part, [id = 0, chargedUs = 0]) {
     const { slot, nowUs } = open(judging, part)
     if (id > 0 && findHold(slot?.mark, id) >= 0) return 0
     if (id > 0 && (slot?.mark?.holds.length ?? 0) >= MAX_HOLDS) return 0
     if (slot?.state === undefined) return 0
     const receiptUs = part.id ?? 0
-    const back = codecOf(slot.state).give(slot.state, nowUs, part.cost, receiptUs)
-    if (id > 0) hold(markOf(slot), { lapseUs: Math.max(receiptUs, nowUs) + KNOWN_US, id, units: 0, receiptUs: 0 })
+    const back = codecOf(slot.state).give(slot.state, nowUs, part.cost, receiptUs, chargedUs)
+    if (id > 0)
+      hold(markOf(slot), { lapseUs: Math.max(receiptUs, nowUs) + KNOWN_US, id, units: 0, receiptUs: 0, chargedUs: 0 })
     kept(slot)
     return back
   },
@@ -121,10 +128,10 @@ export const ON_KEYS: {
       if (found.units === 0) return 2
       held = found.units
       slot.mark.holds.splice(place, 1)
-      hold(slot.mark, { lapseUs: found.lapseUs, id, units: 0, receiptUs: 0 })
+      hold(slot.mark, { lapseUs: found.lapseUs, id, units: 0, receiptUs: 0, chargedUs: 0 })
       // 2. less than held: the rest comes back
       if (cost < held && slot.state !== undefined) {
-        codecOf(slot.state).give(slot.state, nowUs, held - cost, found.receiptUs)
+        codecOf(slot.state).give(slot.state, nowUs, held - cost, found.receiptUs, found.chargedUs)
       }
       kept(slot)
     }

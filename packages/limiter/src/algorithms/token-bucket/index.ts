@@ -124,8 +124,8 @@ export class TokenBucket implements Limit<BucketState> {
     const state = former as BucketState
     if (state.rate !== this.rate || state.grain !== this.grain) {
       // Under other numbers, what was charged drains at another instant than its receipt says.
-      const endUs = nowUs + Math.floor(used / this.rate)
-      state.given = remember(state.given, nowUs, nowUs + drainedAfter(state, nowUs), endUs)
+      const lastUs = nowUs + drainedAfter(state, nowUs)
+      state.given = remember(state.given, nowUs, nowUs, nowUs + Math.floor(used / this.rate), lastUs)
     }
     state.level = level
     state.atUs = nowUs
@@ -209,8 +209,9 @@ export function bucketCodec(code: number): Codec<BucketState> {
     },
 
     decode(raw) {
-      const pairs = (raw.length - LONG_SIZE) / 16
-      const sized = raw.length === SIZE || (Number.isInteger(pairs) && pairs >= 0 && pairs <= MAX_GIVEN)
+      const pairs = (raw.length - LONG_SIZE - 8) / 16
+      const short = raw.length === SIZE || raw.length === LONG_SIZE
+      const sized = short || (Number.isInteger(pairs) && pairs >= 1 && pairs <= MAX_GIVEN)
       if (!sized || raw[0] !== code) return undefined
       const numbers = Array.from({ length: (raw.length - 1) / 8 }, (_, i) => raw.readDoubleBE(1 + 8 * i))
       if (!numbers.every((x) => x >= 0 && Number.isSafeInteger(x))) return undefined
@@ -233,11 +234,11 @@ export function bucketCodec(code: number): Codec<BucketState> {
 
     lifetimeUs(state, nowUs) {
       const drainedUs = drainedAfter(state, nowUs)
-      const named = state.given === undefined ? 0 : (state.given[state.given.length - 2] as number) - nowUs
+      const named = state.given === undefined ? 0 : (state.given[0] as number) - nowUs
       return named > drainedUs ? named : drainedUs
     },
 
-    give(state, nowUs, units, receiptUs) {
+    give(state, nowUs, units, receiptUs, chargedUs) {
       // 1. what is left now
       const level = drain(state, nowUs)
       const ahead = aheadLeft(state, level)
@@ -245,7 +246,7 @@ export function bucketCodec(code: number): Codec<BucketState> {
       // 2. of the charge, what has not drained; of a place in line, only the last
       let back = units * state.grain
       if (receiptUs > 0) {
-        const endUs = drainedBy(state.given, receiptUs)
+        const endUs = drainedBy(state.given, receiptUs, chargedUs)
         const left = endUs > nowUs ? (endUs - nowUs) * state.rate : 0
         if (left < back) back = left
         if (ahead > 0 && nowUs + Math.floor(level / state.rate) !== receiptUs) back = 0
@@ -254,7 +255,7 @@ export function bucketCodec(code: number): Codec<BucketState> {
       // 3. whatever lies above it drains earlier now
       if (back > 0) {
         const endUs = nowUs + Math.floor((level - back) / state.rate)
-        state.given = remember(state.given, nowUs, nowUs + drainedUs, endUs)
+        state.given = remember(state.given, nowUs, nowUs, endUs, nowUs + drainedUs)
       }
       state.level = level - back
       if (nowUs > state.atUs) state.atUs = nowUs

@@ -65,37 +65,36 @@ export function aheadLeft(state: BucketState, level: number): number {
 export const MAX_GIVEN = 4
 
 /**
- * Remembers that what by its receipt drains until `sinceUs` has drained by `endUs`: something beneath it was given back,
- * or drains faster now. Kept as pairs of the two, both ascending.
+ * Remembers that what was charged until `sinceUs` has drained by `endUs`, whatever its receipt says: something beneath it
+ * was given back, or drains faster now. `lastUs`: the latest instant that such a receipt can name. Kept as `lastUs`, then
+ * pairs of the two others, both ascending.
  */
 export function remember(
-  given: readonly number[] | undefined,
+  former: readonly number[] | undefined,
   nowUs: number,
   sinceUs: number,
   endUs: number,
-): readonly number[] | undefined {
+  lastUs: number,
+): readonly number[] {
   // 1. what no receipt can name any more is forgotten
-  const pairs = (given ?? []).slice()
-  while (pairs.length > 0 && (pairs[0] as number) <= nowUs) pairs.splice(0, 2)
-  // 2. what would have drained later has drained by then too
-  let latest = sinceUs
-  while (pairs.length > 0 && (pairs[pairs.length - 1] as number) >= endUs) {
-    latest = Math.max(latest, pairs[pairs.length - 2] as number)
-    pairs.length -= 2
+  const given = former !== undefined && (former[0] as number) > nowUs ? former : [lastUs]
+  const kept = [Math.max(given[0] as number, lastUs), ...given.slice(1)]
+  // 2. an earlier end is the end of all that was charged before
+  while (kept.length > 1 && (kept[kept.length - 1] as number) >= endUs) kept.length -= 2
+  kept.push(sinceUs, endUs)
+  // 3. of too many, the earlier end stands for the first two
+  if (kept.length > 1 + 2 * MAX_GIVEN) {
+    kept.splice(1, 2)
+    kept[2] = given[2] as number
   }
-  // 3. what is told already need not be told again
-  const told = pairs.length > 0 && (pairs[pairs.length - 2] as number) >= latest
-  if (!told && latest > endUs && latest > nowUs) pairs.push(latest, endUs)
-  // 4. of too many, the earlier end stands for the first two
-  if (pairs.length > 2 * MAX_GIVEN) pairs.splice(1, 2)
-  return pairs.length > 0 ? pairs : undefined
+  return kept
 }
 
-/** When the charge of a receipt has drained. */
-export function drainedBy(given: readonly number[] | undefined, receiptUs: number): number {
+/** When a charge has drained, by its receipt. */
+export function drainedBy(given: readonly number[] | undefined, receiptUs: number, chargedUs: number): number {
   if (given !== undefined) {
-    for (let i = 0; i < given.length; i += 2) {
-      if ((given[i] as number) >= receiptUs) return Math.min(receiptUs, given[i + 1] as number)
+    for (let i = 1; i < given.length; i += 2) {
+      if ((given[i] as number) >= chargedUs) return Math.min(receiptUs, given[i + 1] as number)
     }
   }
   return receiptUs

@@ -33,42 +33,34 @@ end
 
 local MAX_GIVEN = 4
 
--- Remembers that what by its receipt drains until `since` has drained by `over`: something beneath it was given back, or
--- drains faster now. Kept as pairs of the two, both ascending.
-local function remember(given, now, since, over)
+-- Remembers that what was charged until `since` has drained by `over`, whatever its receipt says: something beneath it
+-- was given back, or drains faster now. `last`: the latest instant that such a receipt can name. Kept as `last`, then
+-- pairs of the two others, both ascending.
+local function remember(given, now, since, over, last)
   -- 1. what no receipt can name any more is forgotten
-  local kept = {}
-  for i = 1, given and #given or 0, 2 do
-    if given[i] > now then
-      kept[#kept + 1] = given[i]
-      kept[#kept + 1] = given[i + 1]
-    end
-  end
-  -- 2. what would have drained later has drained by then too
-  local latest = since
-  while #kept > 0 and kept[#kept] >= over do
-    if kept[#kept - 1] > latest then latest = kept[#kept - 1] end
+  if given and given[1] <= now then given = nil end
+  local kept = { given and given[1] > last and given[1] or last }
+  for i = 2, given and #given or 0 do kept[i] = given[i] end
+  -- 2. an earlier end is the end of all that was charged before
+  while #kept > 1 and kept[#kept] >= over do
     kept[#kept] = nil
     kept[#kept] = nil
   end
-  -- 3. what is told already need not be told again
-  local told = #kept > 0 and kept[#kept - 1] >= latest
-  if not told and latest > over and latest > now then
-    kept[#kept + 1] = latest
-    kept[#kept + 1] = over
-  end
-  -- 4. of too many, the earlier end stands for the first two
-  if #kept > 2 * MAX_GIVEN then
+  kept[#kept + 1] = since
+  kept[#kept + 1] = over
+  -- 3. of too many, the earlier end stands for the first two
+  if #kept > 1 + 2 * MAX_GIVEN then
     table.remove(kept, 2)
     table.remove(kept, 2)
+    kept[3] = given[3]
   end
-  return #kept > 0 and kept or nil
+  return kept
 end
 
--- When the charge of a receipt has drained.
-local function drained_by(given, receipt)
-  for i = 1, given and #given or 0, 2 do
-    if given[i] >= receipt then return given[i + 1] < receipt and given[i + 1] or receipt end
+-- When a charge has drained, by its receipt.
+local function drained_by(given, receipt, charged)
+  for i = 2, given and #given or 0, 2 do
+    if given[i] >= charged then return given[i + 1] < receipt and given[i + 1] or receipt end
   end
   return receipt
 end
@@ -150,8 +142,8 @@ local function bucket(code)
       if not state or state[1] ~= code then return { code, level, now, limit[2], limit[3], ahead } end
       if state[4] ~= limit[2] or state[5] ~= limit[3] then
         -- under other numbers, what was charged drains at another instant than its receipt says
-        local over = now + math.floor(used / limit[2])
-        state[7] = remember(state[7], now, now + ceil_div(drain(state, now), state[4]), over)
+        local last = now + ceil_div(drain(state, now), state[4])
+        state[7] = remember(state[7], now, now, now + math.floor(used / limit[2]), last)
       end
       state[2], state[3], state[4], state[5], state[6] = level, now, limit[2], limit[3], ahead
       return state
@@ -163,7 +155,7 @@ local function bucket(code)
 
     lifetime = function(state, now)
       local drained = ceil_div(drain(state, now), state[4])
-      local named = state[7] and state[7][#state[7] - 1] - now or 0
+      local named = state[7] and state[7][1] - now or 0
       return named > drained and named or drained
     end,
 
@@ -177,8 +169,8 @@ local function bucket(code)
     end,
 
     decode = function(raw)
-      local given_size = #raw - 41
-      if #raw ~= 33 and (given_size < 0 or given_size % 16 ~= 0 or given_size > 16 * MAX_GIVEN) then return nil end
+      local given_size = #raw - 49
+      if #raw ~= 33 and #raw ~= 41 and (given_size < 16 or given_size % 16 ~= 0 or given_size > 16 * MAX_GIVEN) then return nil end
       local _, level, at, rate, grain = struct.unpack('>Bdddd', raw)
       local ahead = #raw > 33 and struct.unpack('>d', raw, 34) or 0
       if not (exact(level) and exact(at) and exact(rate) and exact(grain) and exact(ahead)) then return nil end
@@ -186,7 +178,7 @@ local function bucket(code)
       local given
       if given_size > 0 then
         given = {}
-        for i = 1, given_size / 8 do
+        for i = 1, 1 + given_size / 8 do
           given[i] = list_number(raw, 34 + 8 * i)
           if not exact(given[i]) then return nil end
         end
@@ -216,7 +208,7 @@ local function bucket(code)
       return now + math.floor(view[at] / limit[2])
     end,
 
-    give = function(state, now, units, receipt)
+    give = function(state, now, units, receipt, charged)
       -- 1. what is left now
       local level = drain(state, now)
       local ahead = ahead_left(state, level)
@@ -224,7 +216,7 @@ local function bucket(code)
       -- 2. of the charge, what has not drained; of a place in line, only the last
       local back = units * state[5]
       if receipt > 0 then
-        local over = drained_by(state[7], receipt)
+        local over = drained_by(state[7], receipt, charged)
         local left = over > now and (over - now) * state[4] or 0
         if left < back then back = left end
         if ahead > 0 and now + math.floor(level / state[4]) ~= receipt then back = 0 end
@@ -232,7 +224,7 @@ local function bucket(code)
       if back > level then back = level end
       -- 3. whatever lies above it drains earlier now
       if back > 0 then
-        state[7] = remember(state[7], now, now + drained, now + math.floor((level - back) / state[4]))
+        state[7] = remember(state[7], now, now, now + math.floor((level - back) / state[4]), now + drained)
       end
       state[2] = level - back
       if now > state[3] then state[3] = now end
