@@ -51,3 +51,4 @@ export {
   type Verdict,
 } from './store.ts'
 export { type MemoryStore, type MemoryStoreOptions, memoryStore } from './stores/memory.ts'
+export { RateLimitedError, rateLimited, type WrapOptions } from './wrap.ts'

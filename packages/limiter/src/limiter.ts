@@ -16,6 +16,7 @@ import type {
 import { refuseUnknown } from './options.ts'
 import { costOf, MAX_PARTS, policyOf } from './part.ts'
 import type { Part, Store } from './store.ts'
+import { type WrapOptions, wrap } from './wrap.ts'
 
 export interface LimiterOptions<Names extends string = string> {
   /** Begins the keys of its counters; the same on every instance. Letters, digits, `.`, `_`, `-`; at most 64. */
@@ -69,6 +70,14 @@ export interface Limiter<Names extends string = string> {
    * @returns for each limit how many units came back. Rejects with StoreUnavailableError when the store is gone
    */
   refund(keys: Keys<Names>, options?: RefundOptions & { cost?: number }): Promise<number[]>
+  /**
+   * The function, limited: a call that is refused rejects with RateLimitedError and runs nothing. Slots are held
+   * while it runs.
+   */
+  wrap<This, Args extends unknown[], Result>(
+    fn: (this: This, ...args: Args) => Result | Promise<Result>,
+    options?: WrapOptions<Args>,
+  ): (this: This, ...args: Args) => Promise<Result>
   /** Forgets these counters, not a block. Rejects with StoreUnavailableError when the store is gone. */
   reset(keys: Keys<Names>): Promise<void>
   /** Refuses everything on these keys, whatever is reset; default for ever. Rejects when the store is gone. */
@@ -169,6 +178,13 @@ class LimiterCore implements Limiter {
 
   async refund(keys: Keys, options?: RefundOptions & { cost?: number }): Promise<number[]> {
     return this.engine.operations.refund(this.costing(keys, options, REFUND_OPTIONS), options)
+  }
+
+  wrap<This, Args extends unknown[], Result>(
+    fn: (this: This, ...args: Args) => Result | Promise<Result>,
+    options?: WrapOptions<Args>,
+  ): (this: This, ...args: Args) => Promise<Result> {
+    return wrap(this, fn, options)
   }
 
   async reset(keys: Keys): Promise<void> {

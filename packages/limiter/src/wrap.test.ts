@@ -1,0 +1,74 @@
+import { describe, expect, it } from 'vitest'
+import { concurrency, createLimiter, memoryStore, RateLimitedError, rateLimited, tokenBucket } from './index.ts'
+
+const twice = () =>
+  createLimiter({ name: 'wrapped', store: memoryStore(), limit: tokenBucket({ limit: 2, period: '1h' }) })
+
+describe('a wrapped function', () => {
+  it('runs while its limits admit, and else rejects with the decision, by its own keys and costs', async () => {
+    const limiter = twice()
+    let calls = 0
+    const send = limiter.wrap(
+      (to: string, units: number) => {
+        calls += 1
+        return `${to} ${units}`
+      },
+      { key: (to) => to, cost: (_, units) => units },
+    )
+    expect([await send('ann', 2), await send('bob', 1)]).toEqual(['ann 2', 'bob 1'])
+    const refused = await send('ann', 1).catch((error: unknown) => error)
+    expect(refused).toBeInstanceOf(RateLimitedError)
+    expect(refused).toMatchObject({ code: 'HEADGATE_LIMITED', decision: { allowed: false, limitedBy: 'wrapped' } })
+    expect(calls).toBe(2)
+  })
+
+  it('holds its slot while it runs, and gives it back however it ends', async () => {
+    const limiter = createLimiter({ name: 'one', store: memoryStore(), limit: concurrency({ limit: 1 }) })
+    let end: (error?: Error) => void = () => undefined
+    const work = limiter.wrap(() => new Promise<void>((resolve, reject) => (end = (e) => (e ? reject(e) : resolve()))))
+    const first = work()
+    await expect(work()).rejects.toThrow(RateLimitedError)
+    end(new Error('broken'))
+    await expect(first).rejects.toThrow('broken')
+    const next = work()
+    await new Promise((resolve) => setImmediate(resolve))
+    end()
+    await next
+  })
+
+  it('waits where it may', async () => {
+    const limiter = createLimiter({
+      name: 'w',
+      store: memoryStore(),
+      limit: tokenBucket({ limit: 20, period: '1s', burst: 1 }),
+    })
+    const atMs: number[] = []
+    const mark = limiter.wrap(() => void atMs.push(performance.now()), { waitMs: 1000 })
+    await Promise.all([mark(), mark(), mark()])
+    expect((atMs[2] as number) - (atMs[0] as number)).toBeGreaterThan(90)
+  })
+
+  it('keeps its this, and refuses what is no function', async () => {
+    const object = {
+      name: 'x',
+      get: twice().wrap(function (this: { name: string }) {
+        return this.name
+      }),
+    }
+    expect(await object.get()).toBe('x')
+    expect(() => twice().wrap(5 as never)).toThrow(/^fn: 5 is not a function/)
+  })
+})
+
+describe('the decorator', () => {
+  it('limits a method, in both forms of decorators', async () => {
+    const method = (n: number) => n + 1
+    const standard = rateLimited({ limiter: twice() })(method, { kind: 'method', name: 'm' })
+    expect([await standard(1), await standard(2)]).toEqual([2, 3])
+    await expect(standard(3)).rejects.toThrow(RateLimitedError)
+    const descriptor = { value: method }
+    const legacy = rateLimited({ limiter: twice() })({}, 'm', descriptor)
+    expect(await legacy.value(1)).toBe(2)
+    expect(() => rateLimited({ limiter: twice() })(method, { kind: 'class' })).toThrow(/methods only/)
+  })
+})
