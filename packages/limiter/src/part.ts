@@ -79,6 +79,11 @@ function followerOf(
   enforced: readonly Part[],
 ): Follower {
   const parts = distinct(items.filter((item) => item.group === kind && item.rule === rule).map(partOf))
+  const special = parts.find(({ limit }) => limit.holdsSlots === true || limit.scope !== undefined)
+  if (special !== undefined) {
+    const problem = `${show(kind)} does not fit ${show(special.name)}: slots and limits of scope 'instance' are enforced`
+    throw new InvalidArgumentError('group', problem)
+  }
   const replaced = (part: Part) => part.rule === rule && parts.some(({ name }) => name === part.name)
   const places = kind === 'candidate' ? enforced.flatMap((part, i) => (replaced(part) ? [i] : [])) : []
   return { kind, rule, parts, places }

@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest'
+import { concurrency } from './algorithms/concurrency/index.ts'
 import { tokenBucket } from './algorithms/token-bucket/index.ts'
 import { createEngine } from './engine.ts'
 import { memoryStore } from './stores/memory.ts'
@@ -49,5 +50,45 @@ describe('a penalty', () => {
     for (let i = 0; i < 10; i++) await engine.peek(items('user1'))
     expect((await check('ann')).reason).toBe('limit')
     expect((await engine.peek([items('ann')[0] as never])).allowed).toBe(true)
+  })
+})
+
+describe('what is judged beside a check', () => {
+  const items = (live: number, candidate: number) => [
+    { rule: 'a', name: 'user', limit: tokenBucket({ limit: live, period: '1h' }), key: 'ann' },
+    {
+      rule: 'a',
+      name: 'user',
+      limit: tokenBucket({ limit: candidate, period: '1h' }),
+      key: 'ann',
+      group: 'candidate' as const,
+    },
+    { rule: 'b', name: 'user', limit: tokenBucket({ limit: 2, period: '1h' }), key: 'ann', group: 'shadow' as const },
+  ]
+
+  it('says what a candidate would do in its place, in both directions, and what a shadow rule would do beside', async () => {
+    for (const [live, candidate, enforced, would] of [
+      [3, 5, [true, true, true, false, false, false], [true, true, true, true, true, false]],
+      [5, 3, [true, true, true, true, true, false], [true, true, true, false, false, false]],
+    ] as const) {
+      const { engine } = rig()
+      const decisions = []
+      for (let i = 0; i < 6; i++) decisions.push(await engine.check(items(live, candidate)))
+      expect(decisions.map(({ allowed }) => allowed)).toEqual(enforced)
+      expect(decisions.map(({ beside }) => beside?.[0]?.allowed)).toEqual(would)
+      expect(decisions.map(({ beside }) => beside?.[1]?.allowed)).toEqual([true, true, false, false, false, false])
+      expect(decisions[5]?.limits).toHaveLength(1)
+    }
+  })
+
+  it('changes nothing by a peek, and cannot hold slots or be each process’s own', async () => {
+    const { engine } = rig()
+    for (let i = 0; i < 5; i++) await engine.peek(items(1, 1))
+    expect((await engine.check(items(1, 1))).beside?.map(({ allowed }) => allowed)).toEqual([true, true])
+    const own = tokenBucket({ limit: 1, period: '1s', scope: 'instance' })
+    for (const special of [concurrency({ limit: 1 }), own]) {
+      const shadow = [{ rule: 'a', name: 'x', limit: special, key: '', group: 'shadow' as const }]
+      await expect(engine.check(shadow)).rejects.toThrow(/^group: /)
+    }
   })
 })
