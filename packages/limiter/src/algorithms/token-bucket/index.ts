@@ -216,9 +216,9 @@ export function bucketCodec(code: number): Codec<BucketState> {
       const numbers = Array.from({ length: (raw.length - 1) / 8 }, (_, i) => raw.readDoubleBE(1 + 8 * i))
       if (!numbers.every((x) => x >= 0 && Number.isSafeInteger(x))) return undefined
       const [level = 0, atUs = 0, rate = 0, grain = 0, ahead = 0, ...given] = numbers
-      return rate >= 1 && grain >= 1 && grain <= MAX_GRAIN && ahead <= level
-        ? { code, level, atUs, rate, grain, ahead, given: given.length > 0 ? given : undefined }
-        : undefined
+      if (rate < 1 || grain < 1 || grain > MAX_GRAIN || ahead > level) return undefined
+      const state = { code, level, atUs, rate, grain, ahead }
+      return given.length > 0 ? { ...state, given } : state
     },
 
     roomAfterUs(state, nowUs, units) {
