@@ -71,7 +71,7 @@ describe('One call of the script on a log of 10,000 runs takes at most about 1 m
       300_000,
       async (engine, instants, one) => {
         const at = instants[5000] as number
-        await engine.refund(one(1), { receipt: `r1.1-${(at + HOUR_US).toString(36)}` })
+        await engine.refund(one(1), { receipt: `r1.0.1-${(at + HOUR_US).toString(36)}` })
       },
     ],
     ['only asked', 1000, 300_000, async (engine, _instants, one) => void (await engine.peek(one(1)))],
