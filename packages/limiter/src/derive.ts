@@ -1,6 +1,6 @@
 import type { BesideDecision, Decision, LimitStatus, Reason, Source } from './decision.ts'
-import { writeReceipt } from './receipt.ts'
-import type { Check, Follower, OperationName, Part, Verdict } from './store.ts'
+import { type Charge, writeReceipt } from './receipt.ts'
+import type { Check, Follower, Part, Verdict } from './store.ts'
 
 /**
  * The decision that a verdict means. Stores return little: everything a caller is told beyond the
@@ -22,6 +22,7 @@ export function deriveDecision(check: Check, verdict: Verdict, source: Source, d
     if (!check.peek) decision.charged(check, verdict)
   } else if (refuser !== undefined) {
     decision.refuse(refuser)
+    if (check.operation?.name === 'reserve') awaitLapse(decision, verdict)
   }
   if (followers !== undefined) {
     const judged = check.followers as readonly Follower[]
@@ -47,8 +48,7 @@ export class Decided implements Decision {
   declare waitedMs?: number
   declare beside?: readonly BesideDecision[]
   #parts: readonly Part[] | undefined
-  #receipts: readonly number[] = []
-  #chargedUs = 0
+  #charges: readonly Charge[] = []
   #result = 0
   #punished: readonly Follower[] | undefined
 
@@ -60,29 +60,36 @@ export class Decided implements Decision {
   }
 
   get receipt(): string | undefined {
-    return this.#parts === undefined ? undefined : writeReceipt(this.#parts, this.#receipts, this.#chargedUs)
+    if (this.#parts === undefined) return undefined
+    return writeReceipt(this.source === 'local' ? 'local' : 'store', this.#parts, this.#charges)
   }
 
   charged({ parts, operation }: Check, { view, at: from, nowUs, result }: Verdict): void {
-    const receipts: number[] = []
-    let at = from
     this.#result = result
-    for (const { limit } of parts) {
-      receipts.push(limit.receiptUs(view, at, nowUs))
+    // What is held is settled by its reservation.
+    if (operation?.name === 'reserve') return
+    const charges: Charge[] = []
+    let at = from
+    for (const { limit, cost } of parts) {
+      const units = operation?.name === 'take-up-to' ? result : cost
+      charges.push({ cost: units, chargedUs: nowUs, instantUs: limit.receiptUs(view, at, nowUs) })
       at += limit.viewSize
     }
-    this.#parts = operation?.name === 'take-up-to' ? parts.map((part) => ({ ...part, cost: result })) : parts
-    this.#receipts = receipts
-    this.#chargedUs = nowUs
+    this.#parts = parts
+    this.#charges = charges
+  }
+
+  /** What was charged, in the order of the parts; empty where nothing was. */
+  static chargesOf(decision: Decision): readonly Charge[] {
+    return #charges in decision ? decision.#charges : []
   }
 
   /** One decision of the parts of a check that were decided apart, `first` before `second`. */
   static join(
-    parts: readonly Part[],
+    { parts, operation }: Check,
     first: Decided,
     second: Decision,
     ofFirst: (part: Part) => boolean,
-    operation?: OperationName,
   ): Decision {
     const refused = [first, second].filter(({ allowed }) => !allowed)
     const worst = refused.reduce<Decision | undefined>(
@@ -90,14 +97,21 @@ export class Decided implements Decision {
       undefined,
     )
     const joined = new Decided(worst === undefined, second.at, second.source, second.degraded)
+    const granted = Decided.resultOf(second) ?? first.#result
     const limits = { first: first.limits.values(), second: second.limits.values() }
-    const receipts = { first: first.#receipts.values(), second: (#result in second ? second.#receipts : []).values() }
-    const inOrder: number[] = []
+    const charges = { first: first.#charges.values(), second: Decided.chargesOf(second).values() }
+    const ofSecond = #parts in second ? [...(second.#parts ?? [])] : []
+    const inOrder: Charge[] = []
+    const taken = operation?.name === 'take-up-to'
     for (const part of parts) {
       const side = ofFirst(part) ? 'first' : 'second'
       const status = limits[side].next()
       if (!status.done) joined.limits.push(status.value)
-      inOrder.push(receipts[side].next().value ?? 0)
+      // What only a policy let pass was not charged.
+      const isCharged = side === 'first' || (ofSecond[0]?.space === part.space && ofSecond[0].value === part.value)
+      if (side === 'second' && isCharged) ofSecond.shift()
+      const charge: Charge = (isCharged && charges[side].next().value) || { cost: 0, chargedUs: 0, instantUs: 0 }
+      inOrder.push(taken && charge.cost > 0 ? { ...charge, cost: granted } : charge)
     }
     joined.retryAfterMs = worst?.retryAfterMs ?? 0
     joined.delayMs = Math.max(first.delayMs, second.delayMs)
@@ -105,16 +119,15 @@ export class Decided implements Decision {
     if (worst?.rule !== undefined) joined.rule = worst.rule
     if (worst?.limitedBy !== undefined) joined.limitedBy = worst.limitedBy
     if (second.beside !== undefined) joined.beside = second.beside
-    // Both give what either can give; who waits for both waits for the later one.
-    const taken = operation === 'take-up-to'
-    const result = resultOf(second) ?? first.#result
-    joined.#result = taken ? Math.min(first.#result, result) : Math.max(first.#result, result)
-    if (joined.allowed) {
-      joined.#parts = taken ? parts.map((part) => ({ ...part, cost: joined.#result })) : parts
-      joined.#receipts = inOrder
-      // Two clocks: the earlier one gives back less, never more.
-      const secondUs = #result in second ? second.#chargedUs : first.#chargedUs
-      joined.#chargedUs = Math.min(first.#chargedUs, secondUs)
+    if (joined.allowed && operation?.name !== 'reserve') {
+      joined.#parts = parts
+      joined.#charges = inOrder
+    }
+    joined.#result = granted
+    // Of places in line the latest counts; each is by the clock of its own store.
+    if (operation?.name === 'book' && joined.allowed) {
+      const waits = [first.#result - first.at * 1000, (Decided.resultOf(second) ?? 0) - second.at * 1000]
+      joined.#result = Math.round(second.at * 1000 + Math.max(0, ...waits))
     }
     return joined
   }
@@ -154,6 +167,8 @@ export const joinDecisions = Decided.join
 
 export const punishedBy = Decided.punishedBy
 
+export const chargesOf = Decided.chargesOf
+
 interface Refuser {
   readonly status: LimitStatus
   readonly reason: Reason
@@ -185,6 +200,12 @@ function tellAll(parts: readonly Part[], verdict: Verdict, limits: LimitStatus[]
   if (refuser === undefined) return allowed ? undefined : longestPlace(parts, verdict, limits)
   const reason = blocked ? 'blocked' : refuser.retryAfterMs === Number.POSITIVE_INFINITY ? 'never' : 'limit'
   return { status: refuser, reason }
+}
+
+/** Too much is held under a key already: until the first of it lapses. */
+function awaitLapse(decision: Decided, { result, nowUs }: Verdict): void {
+  const waitMs = result > 1 ? (result - nowUs) / 1000 : 0
+  if (waitMs > decision.retryAfterMs) decision.retryAfterMs = waitMs
 }
 
 /** Nobody refuses the cost, but the place in line comes too late: the one with the longest line. */

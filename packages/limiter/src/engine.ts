@@ -186,7 +186,7 @@ export class EngineCore implements Engine {
   }
 
   refund(items: readonly CheckItem[], options?: RefundOptions): Promise<number[]> {
-    return promised(() => this.operations.refund(partsOf(items), options))
+    return promised(() => this.operations.refund(partsOf(items), options, items.map(isWhole)))
   }
 
   reset(items: readonly CheckItem[]): Promise<void> {
@@ -243,7 +243,7 @@ export class EngineCore implements Engine {
   async operate(check: Check, where: 'store' | 'local' = 'store'): Promise<number[]> {
     if (this.closed) throw closedError()
     return this.split.operate(check, async (shared) => {
-      if (where === 'local' && this.policy !== undefined) return results(shared, this.policy.settle(shared))
+      if (where === 'local' && this.policy !== undefined) return settled(this.policy, shared)
       if (this.store.kind === 'local') return results(shared, this.store.judge(shared))
       try {
         return results(shared, await this.store.run(shared, performance.now() + this.timeoutMs))
@@ -330,6 +330,22 @@ function guard<P>(listener: (payload: P) => void, payload: P): void {
 /** What throws before anything is asked rejects, like what fails later. */
 async function promised<T>(start: () => Promise<T> | T): Promise<T> {
   return start()
+}
+
+/** Whether no cost is named: with a receipt that is all that it is of. */
+function isWhole({ cost }: CheckItem): boolean {
+  return cost === undefined
+}
+
+/** What was decided without the store is settled without it; what only a policy let pass was never charged. */
+function settled(policy: Policy, check: Check): number[] {
+  const parts = check.parts.filter(({ onStoreFailure }) => onStoreFailure === 'local')
+  const ofShares = parts.length === 0 ? [] : results({ ...check, parts }, policy.settle({ ...check, parts }))
+  const { name } = check.operation as Operation
+  const uncharged = name === 'extend' || name === 'release' || name === 'renew' ? 1 : 0
+  return check.parts.map(({ onStoreFailure }) =>
+    onStoreFailure === 'local' ? (ofShares.shift() as number) : uncharged,
+  )
 }
 
 /** One integer for each part of an operation on keys. */

@@ -105,8 +105,9 @@ export interface Codec<S extends State = State> {
   /**
    * Gives units back: of the charge that the receipt is of, what has not drained yet, and nothing once
    * its window has closed; without a receipt (0) down to unused.
-   * @param chargedUs when it was charged
+   * @param chargedUs the instant of the charge; only with a receipt
+   * @param again whether the rest of the same charge may be given back later
    * @returns how many units came back, rounded down
    */
-  give(state: S, nowUs: number, units: number, receiptUs: number, chargedUs: number): number
+  give(state: S, nowUs: number, units: number, receiptUs: number, chargedUs: number, again: boolean): number
 }

@@ -66,7 +66,8 @@ export interface Limiter<Names extends string = string> {
   /** The reservation of an id, also one that another process made. */
   reservation(keys: Keys<Names>, id: string): Reservation
   /**
-   * Gives `cost` (default 1) back: with a receipt, what has not drained of that charge.
+   * Gives `cost` back: with a receipt what has not drained of that charge, by default all of it; without one (default
+   * 1) it is a credit.
    * @returns for each limit how many units came back. Rejects with StoreUnavailableError when the store is gone
    */
   refund(keys: Keys<Names>, options?: RefundOptions & { cost?: number }): Promise<number[]>
@@ -177,7 +178,13 @@ class LimiterCore implements Limiter {
   }
 
   async refund(keys: Keys, options?: RefundOptions & { cost?: number }): Promise<number[]> {
-    return this.engine.operations.refund(this.costing(keys, options, REFUND_OPTIONS), options)
+    const parts = this.costing(keys, options, REFUND_OPTIONS)
+    const isWhole = options?.cost === undefined
+    return this.engine.operations.refund(
+      parts,
+      options,
+      parts.map(() => isWhole),
+    )
   }
 
   wrap<This, Args extends unknown[], Result>(

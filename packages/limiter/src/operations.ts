@@ -4,7 +4,7 @@ import type { Decision } from './decision.ts'
 import { resultOf } from './derive.ts'
 import { HeadgateError, InvalidArgumentError, show } from './errors.ts'
 import { costOf } from './part.ts'
-import { readReceipt } from './receipt.ts'
+import { chargedWhere, readReceipt } from './receipt.ts'
 import { newId } from './split.ts'
 import type { Check, Follower, Operation, OperationName, Part } from './store.ts'
 
@@ -35,7 +35,7 @@ export interface ReserveOptions extends CheckOptions {
 export interface RefundOptions {
   /** Of the decision that charged. Without one the units are a credit, which no law accounts for. */
   receipt?: string | undefined
-  /** The same id again gives nothing back, for as long as it can matter. */
+  /** The same id again gives nothing back, until a minute after the receipt's charge has drained, or after the refund. */
   id?: string | undefined
 }
 
@@ -44,7 +44,7 @@ export interface BlockOptions {
   durationMs?: number | undefined
 }
 
-/** Units that are held under an id. Each call may be repeated: it changes nothing more. */
+/** Units that are held under an id. Each call may be repeated within a minute: it changes nothing more. */
 export interface Reservation {
   readonly id: string
   /** Charges what was really used (integer ≥ 0; default what was held), and gives the rest back. */
@@ -56,7 +56,7 @@ export interface Reservation {
 }
 
 export interface Committed {
-  /** Nothing was held any more: everything was charged anew. */
+  /** Nothing was held any more: whatever the cost is was charged anew. */
   readonly late: boolean
   /** Part of the cost was beyond one full budget of debt, and is charged to nobody. */
   readonly unpaid: boolean
@@ -85,6 +85,9 @@ const LONGEST_MS = 3660 * 86_400_000
 const MAX_WAITING = 10_000
 const FIRST_TRY_MS = 5
 const LAST_TRY_MS = 100
+const LONGEST_TIMER_MS = 2 ** 31 - 1
+/** Results of `commit` where nothing was held any more. */
+const LATE = [1, 4]
 
 /** Everything that can be done with limits but check and peek; one for each engine. */
 export class Operations {
@@ -97,7 +100,9 @@ export class Operations {
   }
 
   async takeUpTo(parts: readonly Part[], most: number, options?: CheckOptions): Promise<Grant> {
-    if (costOf(most) === 0) throw new InvalidArgumentError('most', '0 is not an integer from 1')
+    if (typeof most !== 'number' || !Number.isSafeInteger(most) || most < 1) {
+      throw new InvalidArgumentError('most', `${show(most)} is not an integer from 1 to ${Number.MAX_SAFE_INTEGER}`)
+    }
     const check = { parts: parts.map((part) => ({ ...part, cost: 1 })), peek: false, operation: op('take-up-to', most) }
     const decision = await this.ways.run(check, options)
     return { granted: decision.allowed ? (resultOf(decision) ?? most) : 0, decision }
@@ -135,17 +140,19 @@ export class Operations {
 
   reservation(parts: readonly Part[], id: string, decision?: Decision): Reservation {
     const number = idOf(id)
-    const where = decision?.source === 'local' ? 'local' : 'store'
+    const where = whereOf(decision)
+    refuseSlots(parts)
     const operate = async (name: OperationName, args: number[], cost?: number): Promise<number[]> => {
       // Where only a policy let it pass, nothing was charged but what this process keeps for itself.
       const kept = decision?.source === 'policy' ? parts.filter(({ limit }) => limit.scope === 'instance') : parts
-      if (kept.length === 0) return parts.map(() => (name === 'extend' ? 1 : 0))
-      const charged = kept.map((part) => (cost === undefined || part.cost === 0 ? part : { ...part, cost }))
-      return this.ways.operate({ parts: charged, peek: false, operation: op(name, ...args) }, where)
+      const charged = kept.filter((part) => part.cost > 0)
+      if (charged.length === 0) return [name === 'extend' ? 1 : 0]
+      const costing = cost === undefined ? charged : charged.map((part) => ({ ...part, cost }))
+      return this.ways.operate({ parts: costing, peek: false, operation: op(name, ...args) }, where)
     }
     const commit = async (actual?: number): Promise<Committed> => {
       const results = await operate('commit', [number], actual === undefined ? undefined : costOf(actual))
-      return { late: results.includes(1), unpaid: results.includes(3) }
+      return { late: results.some((result) => LATE.includes(result)), unpaid: results.some((result) => result >= 3) }
     }
     return {
       id,
@@ -158,15 +165,29 @@ export class Operations {
     }
   }
 
-  async refund(parts: readonly Part[], { receipt, id }: RefundOptions = {}): Promise<number[]> {
-    const read = receipt === undefined ? undefined : readReceipt(receipt, parts.length)
+  /** @param whole for each part, whether its receipt says how much, and not its cost */
+  async refund(
+    parts: readonly Part[],
+    { receipt, id }: RefundOptions = {},
+    whole: readonly boolean[] = [],
+  ): Promise<number[]> {
+    const number = id === undefined ? 0 : idOf(id)
+    if (receipt === undefined) return this.ways.operate({ parts, peek: false, operation: op('refund', number, 0, 0) })
+    const where = chargedWhere(receipt) ?? 'store'
+    const charged = parts.map((part) => where === 'store' || isInShares(part, parts))
+    const charges = readReceipt(
+      receipt,
+      parts.filter((_, i) => charged[i]),
+    )
+    let again = 0
     const back = parts.map((part, i) => {
-      const charge = read?.charges[i]
-      if (charge === undefined) return part
-      return { ...part, cost: Math.min(part.cost, charge.cost), id: charge.instantUs }
+      const charge = charged[i] ? charges.shift() : undefined
+      if (charge === undefined) return { ...part, cost: 0 }
+      const cost = whole[i] ? charge.cost : Math.min(part.cost, charge.cost)
+      if (cost < charge.cost) again = 1
+      return { ...part, cost, id: charge.instantUs, chargedUs: charge.chargedUs }
     })
-    const operation = op('refund', id === undefined ? 0 : idOf(id), read?.chargedUs ?? 0)
-    return this.ways.operate({ parts: back, peek: false, operation })
+    return this.ways.operate({ parts: back, peek: false, operation: op('refund', number, 0, again) }, where)
   }
 
   async reset(parts: readonly Part[]): Promise<void> {
@@ -192,7 +213,10 @@ export class Operations {
     try {
       await this.pause(ms, signal)
     } catch (error) {
-      if (receipt !== undefined) await this.refund(parts, { receipt }).catch(() => undefined)
+      if (receipt !== undefined) {
+        const whole = parts.map(() => true)
+        await this.refund(parts, { receipt }, whole).catch(() => undefined)
+      }
       throw error
     }
   }
@@ -220,8 +244,12 @@ export class Operations {
 
   private async pause(ms: number, signal?: AbortSignal): Promise<void> {
     const ends = signal === undefined ? this.closing.signal : AbortSignal.any([this.closing.signal, signal])
+    const untilMs = performance.now() + ms
     try {
-      await sleep(ms, undefined, { signal: ends })
+      // A timer may fire early, and cannot wait for more than 24 days.
+      for (let leftMs = ms; leftMs > 0; leftMs = untilMs - performance.now()) {
+        await sleep(Math.min(Math.ceil(leftMs), LONGEST_TIMER_MS), undefined, { signal: ends })
+      }
     } catch {
       throw ends.reason
     }
@@ -231,6 +259,16 @@ export class Operations {
 /** A part with the longest wait of its own (µs, at least 1) as its id. */
 function waiting(part: Part): Part {
   return part.maxWaitMs === undefined ? part : { ...part, id: Math.max(1, Math.floor(part.maxWaitMs * 1000)) }
+}
+
+/** Where a decision's charges stand. */
+function whereOf(decision: Decision | undefined): 'store' | 'local' {
+  return decision?.source === 'local' ? 'local' : 'store'
+}
+
+/** Whether a decision without the store charged the part: by its share, or in this process. */
+function isInShares({ onStoreFailure }: Part, parts: readonly Part[]): boolean {
+  return onStoreFailure === 'local' || parts.some(({ limit }) => limit.scope === 'instance')
 }
 
 function op(name: OperationName, ...args: number[]): Operation {

@@ -1,8 +1,7 @@
 import { randomFillSync } from 'node:crypto'
 import type { Decision } from './decision.ts'
-import { type Decided, deriveDecision, joinDecisions, resultOf } from './derive.ts'
-import { readReceipt } from './receipt.ts'
-import type { Check, Follower, OperationName, Part } from './store.ts'
+import { chargesOf, type Decided, deriveDecision, joinDecisions, resultOf } from './derive.ts'
+import type { Check, Follower, Operation, Part } from './store.ts'
 import { memoryStore } from './stores/memory.ts'
 
 /** Limits that a check cannot simply be handed to the store with. */
@@ -36,9 +35,9 @@ export class Split {
 
   /** An operation on keys; each store has its own. */
   async operate(check: Check, shared: (check: Check) => Promise<number[]>): Promise<number[]> {
-    if (!check.parts.some(isOwn)) return shared(check)
+    if (!check.parts.some(isOwn)) return shared(dated(check))
     const theirs = check.parts.filter((part) => !isOwn(part))
-    const others = theirs.length === 0 ? [] : await shared({ ...check, parts: theirs })
+    const others = theirs.length === 0 ? [] : await shared(dated({ ...check, parts: theirs }))
     const own = this.operateOwn({ ...check, parts: check.parts.filter(isOwn) })
     return check.parts.map((part) => (isOwn(part) ? own.shift() : others.shift()) as number)
   }
@@ -53,18 +52,18 @@ export class Split {
     const own = this.judgeOwn({ ...check, parts: ownParts, followers: undefined })
     const shared = sharedOf(check, own)
     if (shared.parts.length === 0 && shared.followers === undefined) return own
-    const operation = check.operation?.name
+    const operation = check.operation
     const charged = own.allowed && !check.peek
     let decision: Decision
     try {
       decision = await decideShared(shared)
     } catch (error) {
       // No decision charges nothing.
-      if (charged) this.giveBack(own, ownParts, 0)
+      if (charged) this.giveBack(own, ownParts, 0, operation)
       throw error
     }
-    if (charged) this.giveBack(own, ownParts, keptOf(decision, operation))
-    return joinDecisions(check.parts, own, decision, isOwn, operation)
+    if (charged) this.giveBack(own, ownParts, keptOf(decision, operation), operation)
+    return joinDecisions(check, own, decision, isOwn)
   }
 
   private judgeOwn(check: Check): Decided {
@@ -72,17 +71,20 @@ export class Split {
   }
 
   /** What the others did not admit is not kept here. */
-  private giveBack(own: Decided, parts: readonly Part[], kept: number): void {
-    const { chargedUs, charges } = readReceipt(own.receipt, parts.length)
-    const back = parts.map((part, i) => {
-      const { cost, instantUs } = charges[i] as (typeof charges)[number]
-      return { ...part, cost: Math.max(0, cost - kept), id: part.limit.holdsSlots ? part.id : instantUs }
+  private giveBack(own: Decided, parts: readonly Part[], kept: number, operation: Operation | undefined): void {
+    if (operation?.name === 'reserve') {
+      if (kept === 0) this.operateOwn({ parts: withoutCost(parts), peek: false, operation: cancel(operation) })
+      return
+    }
+    const back = chargesOf(own).map(({ cost, chargedUs, instantUs }, i) => {
+      const part = parts[i] as Part
+      return { ...part, cost: Math.max(0, cost - kept), id: part.limit.holdsSlots ? part.id : instantUs, chargedUs }
     })
     if (back.every(({ cost }) => cost === 0)) return
     this.operateOwn({
       parts: back.filter(({ limit }) => !limit.holdsSlots),
       peek: false,
-      operation: { name: 'refund', args: [0, chargedUs] },
+      operation: REFUND,
     })
     this.operateOwn({ parts: back.filter(({ limit }) => limit.holdsSlots), peek: false, operation: RELEASE })
     // What is told is what is left now.
@@ -90,7 +92,7 @@ export class Split {
   }
 
   private operateOwn(check: Check): number[] {
-    return check.parts.length === 0 ? [] : this.own.judge(check).view.slice(0, check.parts.length)
+    return check.parts.length === 0 ? [] : this.own.judge(dated(check)).view.slice(0, check.parts.length)
   }
 
   private giveSlots(decision: Decision, slots: readonly Part[]): void {
@@ -104,19 +106,44 @@ export class Split {
     }
     let released: Promise<void> | undefined
     decision.release = () => {
-      released ??= operate('release').then(() => undefined)
+      released ??= operate('release').then(
+        () => undefined,
+        (error) => {
+          // Whoever is told that it failed may try again; if nobody does, the slots lapse.
+          released = undefined
+          throw error
+        },
+      )
       return released
     }
     decision.renew = async () => released === undefined && (await operate('renew')).every((held) => held === 1)
   }
 }
 
+const REFUND = { name: 'refund', args: [0, 0, 0] } as const
 const RELEASE = { name: 'release', args: [] } as const
 
 /** How much of what was charged here the others admitted too. */
-function keptOf(decision: Decision, operation?: OperationName): number {
+function keptOf(decision: Decision, operation: Operation | undefined): number {
   if (!decision.allowed) return 0
-  return operation === 'take-up-to' ? (resultOf(decision) ?? Number.MAX_SAFE_INTEGER) : Number.MAX_SAFE_INTEGER
+  const granted = operation?.name === 'take-up-to' ? resultOf(decision) : undefined
+  return granted ?? Number.MAX_SAFE_INTEGER
+}
+
+function cancel({ args }: Operation): Operation {
+  return { name: 'commit', args: [args[0] as number] }
+}
+
+function withoutCost(parts: readonly Part[]): Part[] {
+  return parts.map((part) => ({ ...part, cost: 0 }))
+}
+
+/** A refund goes by the instant of the charge, which each store tells by its own clock. */
+function dated(check: Check): Check {
+  const { operation, parts } = check
+  if (operation?.name !== 'refund') return check
+  const [id = 0, , again = 0] = operation.args
+  return { ...check, operation: { name: 'refund', args: [id, parts[0]?.chargedUs ?? 0, again] } }
 }
 
 function isOwn({ limit }: Part): boolean {

@@ -13,6 +13,8 @@ export interface Part {
   readonly cost: number
   /** Of a slot that is taken, renewed or released; the receipt (µs) of a charge that is given back; the longest wait (µs). */
   readonly id?: number | undefined
+  /** The instant (µs) of a charge that is given back. */
+  readonly chargedUs?: number | undefined
   readonly onStoreFailure: LibraryFailurePolicy
   /** How long it lets wait in line; absent: as long as the caller does. */
   readonly maxWaitMs?: number | undefined

@@ -106,7 +106,7 @@ local part_fits = {} -- whether the limit admits
 local parts = 0
 local kept_fits = {} -- the same of the last check without a condition
 local kept_parts = 0
-local kept_blocked = 0
+local kept_uncharged = false -- a key of it was blocked, or it had been charged before
 
 -- a counter that nothing is known of, of a limit whose counters begin exhausted
 local function unborn(index, peek)

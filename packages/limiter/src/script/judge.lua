@@ -99,12 +99,16 @@ while next_input <= last do
     local charge
     if operation then
       admitted, charge = operation.judge(operation, admitted, blocked, result)
+      -- what is charged has its place, now or later
+      if charge then
+        for p = 1, parts do part_fits[p] = true end
+      end
     else
       if blocked > 0 then admitted = 0 end
       charge = admitted == 1
     end
     if condition == 1 then
-      if kept_blocked > 0 then charge = false end
+      if kept_uncharged then charge = false end
       for p = 1, kept_parts do
         if not kept_fits[p] and not listed[p] then charge = false end
       end
@@ -113,10 +117,10 @@ while next_input <= last do
       for p = 1, kept_parts do
         if not kept_fits[p] and listed[p] then wanted = true end
       end
-      charge = charge and wanted and kept_blocked == 0
+      charge = charge and wanted and not kept_uncharged
     elseif next_input <= last and input[next_input] % 16 >= 8 then
       -- the next one goes by this
-      kept_blocked, kept_parts = blocked, parts
+      kept_uncharged, kept_parts = blocked > 0 or (admitted == 1 and not charge), parts
       for p = 1, parts do kept_fits[p] = part_fits[p] end
     end
 

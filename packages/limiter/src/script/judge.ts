@@ -34,10 +34,13 @@ export function judge(check: Check, slots: Slots, nowUs: number, verdict: Filled
   verdict.allowed = charge
   if (operation !== undefined) {
     charge = (JUDGED[operation.name] as (typeof JUDGED)[string]).judge(judging, operation.args, verdict)
+    // what is charged has its place, now or later
+    if (charge) judging.fits.fill(true)
   }
   verdict.result = judging.result
   if (!check.peek && charge) chargeAll()
-  if (check.followers !== undefined) verdict.followers = follow(check.followers, check, verdict.blockedUs > 0)
+  if (check.followers !== undefined)
+    verdict.followers = follow(check.followers, check, verdict.blockedUs > 0 || (verdict.allowed && !charge))
   // What was reserved before stays so.
   if (verdict.allowed) unblock(verdict)
 }
@@ -120,8 +123,8 @@ function chargeAll(): void {
   }
 }
 
-// what goes by the verdict of the enforced limits
-function follow(followers: readonly Follower[], check: Check, blocked: boolean): Verdict[] {
+// what goes by the verdict of the enforced limits; nothing is charged where these are blocked, or were charged before
+function follow(followers: readonly Follower[], check: Check, uncharged: boolean): Verdict[] {
   const enforcedFits = judging.fits.slice(0, check.parts.length)
   return followers.map(({ kind, parts, places }) => {
     const view: number[] = []
@@ -137,7 +140,7 @@ function follow(followers: readonly Follower[], check: Check, blocked: boolean):
       kind === 'penalty'
         ? enforcedFits.some((fits, p) => !fits && listed(p))
         : enforcedFits.every((fits, p) => fits || listed(p))
-    if (!check.peek && verdict.allowed && wanted && !blocked) chargeAll()
+    if (!check.peek && verdict.allowed && wanted && !uncharged) chargeAll()
     return verdict
   })
 }

@@ -23,7 +23,7 @@ local function settle(state, mark, now)
   if lapsed > MAX_SETTLED then lapsed = MAX_SETTLED end
   for i = 0, lapsed - 1 do
     local _, _, units, receipt, charged = struct.unpack('>ddddd', mark[2], i * HOLD + 1)
-    if state and units > 0 then algorithm(state[1]).give(state, now, units, receipt, charged) end
+    if state and units > 0 then algorithm(state[1]).give(state, now, units, receipt, charged, false) end
   end
   mark[2] = list_remove(mark[2], HOLD, 0, lapsed)
   return true

@@ -54,7 +54,7 @@ export function settle(state: State | undefined, mark: Mark, nowUs: number): voi
   let lapsed = 0
   for (const { lapseUs, units, receiptUs, chargedUs } of mark.holds) {
     if (lapseUs > nowUs || lapsed === MAX_SETTLED) break
-    if (state !== undefined && units > 0) codecOf(state).give(state, nowUs, units, receiptUs, chargedUs)
+    if (state !== undefined && units > 0) codecOf(state).give(state, nowUs, units, receiptUs, chargedUs, false)
     lapsed += 1
   }
   if (lapsed > 0) mark.holds.splice(0, lapsed)

@@ -4,12 +4,14 @@
 --   1 take up to   n                   takes what all limits have room for, at most n; result: how much
 --   2 book         longest wait (µs)   takes a place in line, by the ids of the parts (0: as here) no later than each says;
 --                                      result: when it comes (µs)
---   3 reserve      id, hold (µs)       takes the cost and holds it; result: 1 where the id held it already, 2 where too many are held
+--   3 reserve      id, hold (µs)       takes the cost and holds it; result: 1 where the id held it already; where too
+--                                      many are held, when the first of them lapses (µs)
 --   on keys, each part one integer:
 --   4 refund       id (0: none),       gives the cost back, by the id of the part as receipt (0: none): units given back
---                  charged at (µs)
+--                  charged at (µs),
+--                  1: in parts
 --   5 commit       id                  the held units become the cost: 0 done, 1 charged anew since nothing was held, 2 done
---                                      before, 3 done but for what would be more than one budget of debt
+--                                      before; 3 and 4 as 0 and 1, but for what would be more than one budget of debt
 --   6 extend       id, hold (µs)       1 extended, 0 nothing held
 --   7 release                          gives the slots of the part's id back: 1 done, 0 not held
 --   8 renew                            the slots of the part's id last for another ttl: 1 done, 0 not held
@@ -44,6 +46,12 @@ end
 local function hold(key, lapse, id, units, receipt, charged)
   local mark = mark_of(key)
   mark[2] = list_insert(mark[2], HOLD, struct.pack('>ddddd', lapse, id, units, receipt, charged))
+end
+
+-- an id that is settled, for as long as a repetition may come
+local KNOWN = 60000000
+local function known(key, id, from)
+  hold(key, from < MAX_EXACT - KNOWN and from + KNOWN or MAX_EXACT, id, 0, 0, 0)
 end
 
 define_operations = function()
@@ -87,7 +95,7 @@ define_operations = function()
   operations[3] = {
     arguments = 2,
     judge = function(operation, admitted, blocked, result)
-      local full = false
+      local full_until = 0
       for p = 1, parts do
         local mark = marks[part_key[p]]
         if mark then
@@ -95,15 +103,18 @@ define_operations = function()
             reply[result] = 1
             return 1, false
           end
-          if #mark[2] >= MAX_HOLDS * HOLD then full = true end
+          if #mark[2] >= MAX_HOLDS * HOLD then
+            local lapse = list_number(mark[2], 1)
+            if lapse > full_until then full_until = lapse end
+          end
         end
       end
-      if full then
-        reply[result] = 2
+      if blocked > 0 or admitted == 0 then return 0, false end
+      if full_until > 0 then
+        reply[result] = full_until
         return 0, false
       end
-      if blocked > 0 then return 0, false end
-      return admitted, admitted == 1
+      return 1, true
     end,
     charged = function(operation, p, key)
       local receipt = part_own[p].receipt(part_limit[p], reply, part_at[p], now)
@@ -113,16 +124,15 @@ define_operations = function()
 
   -- refund
   operations[4] = {
-    arguments = 2,
+    arguments = 3,
     on_key = function(operation, p, key, state, mark)
       if operation[1] > 0 then
         if mark and list_find(mark[2], HOLD, operation[1]) then return 0 end
         if mark and #mark[2] >= MAX_HOLDS * HOLD then return 0 end
       end
       if not state then return 0 end
-      local back = algorithm(state[1]).give(state, now, part_cost[p], part_id[p], operation[2])
-      -- long enough to know a repetition
-      if operation[1] > 0 then hold(key, (part_id[p] > now and part_id[p] or now) + 60000000, operation[1], 0, 0, 0) end
+      local back = algorithm(state[1]).give(state, now, part_cost[p], part_id[p], operation[2], operation[3] == 1)
+      if operation[1] > 0 then known(key, operation[1], part_id[p] > now and part_id[p] or now) end
       touch(key)
       return back
     end,
@@ -137,13 +147,13 @@ define_operations = function()
       local place = mark and list_find(mark[2], HOLD, operation[1])
       local held, late = 0, 1
       if place then
-        local lapse, id, units, receipt, charged = struct.unpack('>ddddd', mark[2], place * HOLD + 1)
+        local _, id, units, receipt, charged = struct.unpack('>ddddd', mark[2], place * HOLD + 1)
         if units == 0 then return 2 end
         held, late = units, 0
         mark[2] = list_remove(mark[2], HOLD, place, 1)
-        hold(key, lapse, id, 0, 0, 0)
+        known(key, id, now)
         -- 2. less than held: the rest comes back
-        if cost < held and state then algorithm(state[1]).give(state, now, held - cost, receipt, charged) end
+        if cost < held and state then algorithm(state[1]).give(state, now, held - cost, receipt, charged, false) end
         touch(key)
       end
       -- 3. more than held: a debt, of one full budget at most
@@ -159,10 +169,13 @@ define_operations = function()
         end
         local taken = more < most and more or most
         if taken > 0 then
-          states[key] = own.take(limit, state, now, scratch, 1, taken, operation[1])
+          states[key] = own.take(limit, states[key], now, scratch, 1, taken, operation[1])
           touch(key)
+          -- 4. a repetition of what was charged anew is known too
+          local others = marks[key]
+          if not place and (not others or #others[2] < MAX_HOLDS * HOLD) then known(key, operation[1], now) end
         end
-        if taken < more then return 3 end
+        if taken < more then return late + 3 end
       end
       return late
     end,
@@ -220,7 +233,8 @@ define_operations = function()
     arguments = 1,
     on_key = function(operation, p, key, state, mark)
       local before = mark and mark[1] > now and 1 or 0
-      mark_of(key)[1] = now + operation[1]
+      local own = mark_of(key)
+      if now + operation[1] > own[1] then own[1] = now + operation[1] end
       touch(key)
       return before
     end,

@@ -1,11 +1,12 @@
 import { CONCURRENCY } from '../algorithms/codes.ts'
 import { type ConcurrencyState, release, renew } from '../algorithms/concurrency/index.ts'
+import { MAX_EXACT } from '../algorithms/exact.ts'
 import { codecOf } from '../algorithms/index.ts'
 import type { Operation, OperationName, Part } from '../store.ts'
 import { type Filled, type Judging, keep, kept, type Slot, settled, unborn } from './judging.ts'
-import { findHold, hold, MAX_HOLDS, type Mark, newMark } from './marks.ts'
+import { findHold, type Hold, hold, MAX_HOLDS, type Mark, newMark } from './marks.ts'
 
-/** How long a refund's id is known, in µs, beyond its receipt. */
+/** How long an id is known when it is settled, in µs; a refund's, beyond its receipt. */
 const KNOWN_US = 60_000_000
 
 /** By name: the operation's code in the script (`operations.lua`), and how many arguments it has. */
@@ -69,7 +70,7 @@ export const JUDGED: { readonly [name: string]: JudgedOperation } = {
 
   reserve: {
     judge(judging, [id = 0], verdict) {
-      let full = false
+      let fullUntilUs = 0
       for (let p = 0; p < judging.parts.length; p++) {
         const mark = judging.found[p]?.mark
         if (findHold(mark, id) >= 0) {
@@ -77,10 +78,13 @@ export const JUDGED: { readonly [name: string]: JudgedOperation } = {
           verdict.allowed = true
           return false
         }
-        if (mark !== undefined && mark.holds.length >= MAX_HOLDS) full = true
+        if (mark !== undefined && mark.holds.length >= MAX_HOLDS) {
+          const lapseUs = (mark.holds[0] as Hold).lapseUs
+          if (lapseUs > fullUntilUs) fullUntilUs = lapseUs
+        }
       }
-      if (full) {
-        judging.result = 2
+      if (verdict.allowed && fullUntilUs > 0) {
+        judging.result = fullUntilUs
         verdict.allowed = false
       }
       return verdict.allowed
@@ -89,13 +93,8 @@ export const JUDGED: { readonly [name: string]: JudgedOperation } = {
     charged(judging, p, slot, [id = 0, holdUs = 0]) {
       const { limit } = judging.parts[p] as Part
       const receiptUs = limit.receiptUs(judging.view, judging.at[p] as number, judging.nowUs)
-      hold(markOf(slot), {
-        lapseUs: judging.nowUs + holdUs,
-        id,
-        units: judging.cost[p] as number,
-        receiptUs,
-        chargedUs: judging.nowUs,
-      })
+      const { nowUs, cost } = judging
+      hold(markOf(slot), { lapseUs: nowUs + holdUs, id, units: cost[p] as number, receiptUs, chargedUs: nowUs })
     },
   },
 }
@@ -104,15 +103,14 @@ export const JUDGED: { readonly [name: string]: JudgedOperation } = {
 export const ON_KEYS: {
   readonly [name: string]: (judging: Judging, part: Part, args: Args) => number
 } = {
-  refund(judging, part, [id = 0, chargedUs = 0]) {
+  refund(judging, part, [id = 0, chargedUs = 0, again = 0]) {
     const { slot, nowUs } = open(judging, part)
     if (id > 0 && findHold(slot?.mark, id) >= 0) return 0
     if (id > 0 && (slot?.mark?.holds.length ?? 0) >= MAX_HOLDS) return 0
     if (slot?.state === undefined) return 0
     const receiptUs = part.id ?? 0
-    const back = codecOf(slot.state).give(slot.state, nowUs, part.cost, receiptUs, chargedUs)
-    if (id > 0)
-      hold(markOf(slot), { lapseUs: Math.max(receiptUs, nowUs) + KNOWN_US, id, units: 0, receiptUs: 0, chargedUs: 0 })
+    const back = codecOf(slot.state).give(slot.state, nowUs, part.cost, receiptUs, chargedUs, again === 1)
+    if (id > 0) hold(markOf(slot), known(id, receiptUs > nowUs ? receiptUs : nowUs))
     kept(slot)
     return back
   },
@@ -128,10 +126,10 @@ export const ON_KEYS: {
       if (found.units === 0) return 2
       held = found.units
       slot.mark.holds.splice(place, 1)
-      hold(slot.mark, { lapseUs: found.lapseUs, id, units: 0, receiptUs: 0, chargedUs: 0 })
+      hold(slot.mark, known(id, nowUs))
       // 2. less than held: the rest comes back
       if (cost < held && slot.state !== undefined) {
-        codecOf(slot.state).give(slot.state, nowUs, held - cost, found.receiptUs, found.chargedUs)
+        codecOf(slot.state).give(slot.state, nowUs, held - cost, found.receiptUs, found.chargedUs, false)
       }
       kept(slot)
     }
@@ -145,8 +143,15 @@ export const ON_KEYS: {
       if (state !== undefined && state.code !== limit.code) limit.adopt(used, nowUs, view, 0)
       else limit.open(state, nowUs, view, 0, more)
       const taken = Math.min(more, most)
-      if (taken > 0) keep(slot, part, limit.take(state, nowUs, view, 0, taken, id))
-      if (taken < more) return 3
+      if (taken > 0) {
+        const charged = keep(slot, part, limit.take(slot?.state, nowUs, view, 0, taken, id))
+        // 4. a repetition of what was charged anew is known too
+        if (place < 0 && (charged.mark?.holds.length ?? 0) < MAX_HOLDS) {
+          hold(markOf(charged), known(id, nowUs))
+          kept(charged)
+        }
+      }
+      if (taken < more) return place >= 0 ? 3 : 4
     }
     return place >= 0 ? 0 : 1
   },
@@ -197,7 +202,7 @@ export const ON_KEYS: {
     }
     const mark = markOf(slot)
     const before = mark.blockedUs > nowUs ? 1 : 0
-    mark.blockedUs = untilUs
+    if (untilUs > mark.blockedUs) mark.blockedUs = untilUs
     kept(slot)
     return before
   },
@@ -214,6 +219,17 @@ export const ON_KEYS: {
 /** The key's place, with what has lapsed settled. */
 function open({ slots, nowUs }: Judging, { space, value }: Part): { slot: Slot | undefined; nowUs: number } {
   return { slot: settled(slots.find(space, value)), nowUs }
+}
+
+/** An id that is settled, for as long as a repetition may come. */
+function known(id: number, fromUs: number): Hold {
+  return {
+    lapseUs: fromUs < MAX_EXACT - KNOWN_US ? fromUs + KNOWN_US : MAX_EXACT,
+    id,
+    units: 0,
+    receiptUs: 0,
+    chargedUs: 0,
+  }
 }
 
 function markOf(slot: Slot): Mark {

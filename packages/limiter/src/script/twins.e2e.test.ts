@@ -17,8 +17,9 @@ import { ceilDiv } from '../algorithms/exact.ts'
 import { fixedWindow } from '../algorithms/fixed-window/index.ts'
 import { encodeState } from '../algorithms/index.ts'
 import { tokenBucket } from '../algorithms/token-bucket/index.ts'
-import { deriveDecision } from '../derive.ts'
+import { chargesOf, deriveDecision } from '../derive.ts'
 import type { Limit, State } from '../limit.ts'
+import type { Charge } from '../receipt.ts'
 import type { Check, Follower, Operation, OperationName, Part, Ticket, Verdict } from '../store.ts'
 import { Batch } from '../stores/redis/batch.ts'
 import { DECIDE_TEST_LUA } from '../testing/decide-test.generated.ts'
@@ -96,6 +97,8 @@ class Twins implements Slots {
   /** Keys that hold what is no state. */
   private readonly broken = new Set<string>()
   private readonly limits: readonly Limit[]
+  /** Of the last charges, wherever they were. */
+  private charges: Charge[] = []
 
   constructor(limits: readonly Limit[]) {
     this.limits = limits
@@ -123,6 +126,7 @@ class Twins implements Slots {
   }
 
   private check({ parts, peek, operation, followers }: CheckStep): Check {
+    if (operation?.name === 'refund') return this.refund(parts, operation)
     const own = parts.map((part) => this.part(part, 'twin:'))
     const onKeys = operation !== undefined && OPERATIONS[operation.name].onKeys
     return {
@@ -139,6 +143,17 @@ class Twins implements Slots {
               places: kind === 'shadow' ? [] : [part.id % own.length],
             })),
     }
+  }
+
+  /** By the receipts of charges that were made, mostly; some are of other charges, or none. */
+  private refund(parts: readonly PartStep[], { args: [id = 0, chargedUs = 0, again = 0] }: Operation): Check {
+    const charge = this.charges.at(-(parts[0] as PartStep).id)
+    const back = parts.map((part) => {
+      const instantUs = part.cost % 5 === 4 ? part.id : (this.charges.at(-part.id)?.instantUs ?? 0)
+      return { ...this.part(part, 'twin:'), id: instantUs }
+    })
+    const args = [id, chargedUs % 4 === 0 ? chargedUs : (charge?.chargedUs ?? 0), again]
+    return { parts: back, peek: false, operation: { name: 'refund', args } }
   }
 
   private part({ value, limit: index, cost, id }: PartStep, room: string): Part {
@@ -164,7 +179,11 @@ class Twins implements Slots {
     const expected = checks.map((check) => {
       const verdict = blank([])
       judge(check, this, this.nowUs, verdict)
-      return tell(check, verdict)
+      const told = tell(check, verdict)
+      if (Array.isArray(told) && typeof told[0] === 'object') {
+        this.charges = [...this.charges, ...chargesOf(told[0])].slice(-4)
+      }
+      return told
     })
     expect(answers).toEqual(expected)
     expect(reply[2]).toBe(this.replacedGarbage())
@@ -310,7 +329,9 @@ const operation = fc.oneof(
   fc.integer({ min: 1, max: 8 }).map((n): Operation => ({ name: 'take-up-to', args: [n] })),
   span.map((us): Operation => ({ name: 'book', args: [us] })),
   fc.tuple(id, span).map((args): Operation => ({ name: 'reserve', args })),
-  fc.tuple(fc.nat(4), sized(1e8)).map(([own, us]): Operation => ({ name: 'refund', args: [own, START_US + us] })),
+  fc
+    .tuple(fc.nat(4), fc.integer({ min: START_US - 10, max: START_US + 1e6 }), fc.nat(1))
+    .map((args): Operation => ({ name: 'refund', args })),
   id.map((own): Operation => ({ name: 'commit', args: [own] })),
   fc.tuple(id, span).map((args): Operation => ({ name: 'extend', args })),
   fc.constantFrom<OperationName>('release', 'renew', 'reset', 'unblock').map((name): Operation => ({ name, args: [] })),
@@ -355,6 +376,25 @@ const anyState = fc.oneof(
     rate: sized(Number.MAX_SAFE_INTEGER, 1),
     grain: sized(2 ** 51, 1),
     ahead: fc.constant(0),
+  }),
+  fc.record({
+    code: fc.constantFrom(1, 3),
+    level: sized(1e8),
+    atUs: fc.integer({ min: START_US - 1e7, max: START_US + 1e7 }),
+    rate: sized(100, 1),
+    grain: sized(1e7, 1),
+    ahead: fc.constant(0),
+    given: fc.constantFrom(1, 2, 3, 4).chain((pairs) =>
+      fc
+        .tuple(
+          fc.array(fc.integer({ min: START_US - 1e7, max: START_US + 1e8 }), { minLength: pairs, maxLength: pairs }),
+          fc.array(fc.integer({ min: START_US - 1e7, max: START_US + 1e8 }), { minLength: pairs, maxLength: pairs }),
+        )
+        .map(([since, ends]) => {
+          const [a, b] = [since.toSorted((x, y) => x - y), ends.toSorted((x, y) => x - y)]
+          return [Math.max(...since, ...ends) + 1, ...a.flatMap((one, i) => [one, b[i] as number])]
+        }),
+    ),
   }),
   fc.record({
     code: fc.constant(2),

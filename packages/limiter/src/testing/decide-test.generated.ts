@@ -109,31 +109,58 @@ local function ahead_left(state, level)
   return left > 0 and left or 0
 end
 local MAX_GIVEN = 4
-local function remember(given, now, since, over, last)
-  if given and given[1] <= now then given = nil end
-  local kept = { given and given[1] > last and given[1] or last }
-  for i = 2, given and #given or 0 do kept[i] = given[i] end
-  while #kept > 1 and kept[#kept] >= over do
-    kept[#kept] = nil
-    kept[#kept] = nil
-  end
-  kept[#kept + 1] = since
-  kept[#kept + 1] = over
-  if #kept > 1 + 2 * MAX_GIVEN then
-    table.remove(kept, 2)
-    table.remove(kept, 2)
-    kept[3] = given[3]
-  end
-  return kept
+local function forget(state, now)
+  if state[7] and state[7][1] <= now then state[7] = nil end
 end
-local function drained_by(given, receipt, charged)
-  for i = 2, given and #given or 0, 2 do
-    if given[i] >= charged then return given[i + 1] < receipt and given[i + 1] or receipt end
+local function gap(given, i, now)
+  local last, before = given[i + 1], given[i - 1]
+  return (last > now and last or now) - (before > now and before or now)
+end
+local function remember(state, now, since, last, til)
+  forget(state, now)
+  local given = state[7] or { 0 }
+  if til > given[1] then given[1] = til < MAX_EXACT and til or MAX_EXACT end
+  while #given > 1 and given[#given] >= last do
+    given[#given] = nil
+    given[#given] = nil
   end
-  return receipt
+  given[#given + 1] = since
+  given[#given + 1] = last < MAX_EXACT and last or MAX_EXACT
+  if #given > 1 + 2 * MAX_GIVEN then
+    local closest = 4
+    for i = 6, #given - 1, 2 do
+      if gap(given, i, now) < gap(given, closest, now) then closest = i end
+    end
+    given[closest - 2] = given[closest]
+    table.remove(given, closest)
+    table.remove(given, closest)
+  end
+  state[7] = given
+end
+local function end_since(state, at)
+  local given = state[7]
+  if not given then return 0 end
+  for i = 2, #given, 2 do
+    if given[i] >= at then return given[i + 1] end
+  end
+  return 0
 end
 local function bucket(code)
   local own
+  local in_line = code == LEAKY_BUCKET
+  local function put(limit, level, before, now, former)
+    local full = limit[4] * limit[3]
+    local ahead = level > full and level - full or 0
+    if not former or former[1] ~= code then return { code, level, now, limit[2], limit[3], ahead } end
+    forget(former, now)
+    if former[3] > now or former[4] ~= limit[2] or former[5] ~= limit[3] then
+      local since = former[3] > now and former[3] or now
+      local til = since + ceil_div(drain(former, now), former[4])
+      if til > now then remember(former, now, since, now + math.floor(before / limit[2]), til) end
+    end
+    former[2], former[3], former[4], former[5], former[6] = level, now, limit[2], limit[3], ahead
+    return former
+  end
   own = {
     view_size = 1,
     params = 3,
@@ -178,57 +205,49 @@ local function bucket(code)
       view[at] = level < MAX_EXACT and level or MAX_EXACT
     end,
     take = function(limit, state, now, view, at, cost)
-      local used = view[at]
-      local level = used + cost * limit[3]
+      local before = view[at]
+      local level = before + cost * limit[3]
       view[at] = level < MAX_EXACT and level or MAX_EXACT
-      return own.keep(limit, view[at], used, now, state)
+      return put(limit, view[at], before, now, state)
     end,
     close = function(limit, view, at, now, former)
-      return own.keep(limit, view[at], view[at], now, former)
-    end,
-    keep = function(limit, level, used, now, state)
-      local full = limit[4] * limit[3]
-      local ahead = level > full and level - full or 0
-      if not state or state[1] ~= code then return { code, level, now, limit[2], limit[3], ahead } end
-      if state[4] ~= limit[2] or state[5] ~= limit[3] then
-        local last = now + ceil_div(drain(state, now), state[4])
-        state[7] = remember(state[7], now, now, now + math.floor(used / limit[2]), last)
-      end
-      state[2], state[3], state[4], state[5], state[6] = level, now, limit[2], limit[3], ahead
-      return state
+      return put(limit, view[at], view[at], now, former)
     end,
     exhausted = function(limit, at)
       return { code, limit[4] * limit[3], at, limit[2], limit[3], 0 }
     end,
     lifetime = function(state, now)
-      local drained = ceil_div(drain(state, now), state[4])
-      local named = state[7] and state[7][1] - now or 0
-      return named > drained and named or drained
+      local lifetime = ceil_div(drain(state, now), state[4])
+      local known = state[7] and state[7][1] - now or 0
+      return known > lifetime and known or lifetime
     end,
     encode = function(state)
       local given = state[7]
       if given then
-        return struct.pack('>B' .. string.rep('d', 5 + #given), code, state[2], state[3], state[4], state[5], state[6], unpack(given))
+        local raw = struct.pack('>Bddddd', code, state[2], state[3], state[4], state[5], state[6])
+        for i = 1, #given do raw = raw .. struct.pack('>d', given[i]) end
+        return raw
       end
       if state[6] > 0 then return struct.pack('>Bddddd', code, state[2], state[3], state[4], state[5], state[6]) end
       return struct.pack('>Bdddd', code, state[2], state[3], state[4], state[5])
     end,
     decode = function(raw)
-      local given_size = #raw - 49
-      if #raw ~= 33 and #raw ~= 41 and (given_size < 16 or given_size % 16 ~= 0 or given_size > 16 * MAX_GIVEN) then return nil end
+      local more = (#raw - 41) / 8
+      if #raw ~= 33 and more ~= 0 and more ~= 3 and more ~= 5 and more ~= 7 and more ~= 9 then return nil end
       local _, level, at, rate, grain = struct.unpack('>Bdddd', raw)
-      local ahead = #raw > 33 and struct.unpack('>d', raw, 34) or 0
-      if not (exact(level) and exact(at) and exact(rate) and exact(grain) and exact(ahead)) then return nil end
-      if rate < 1 or grain < 1 or grain > 2251799813685248 or ahead > level then return nil end
-      local given
-      if given_size > 0 then
+      local ahead = more >= 0 and struct.unpack('>d', raw, 34) or 0
+      local given = nil
+      if more > 0 then
         given = {}
-        for i = 1, 1 + given_size / 8 do
-          given[i] = list_number(raw, 34 + 8 * i)
+        for i = 1, more do
+          given[i] = list_number(raw, 34 + i * 8)
           if not exact(given[i]) then return nil end
         end
       end
-      return { code, level, at, rate, grain, ahead, given }
+      if exact(level) and exact(at) and exact(rate) and exact(grain) and exact(ahead) and rate >= 1 and grain >= 1 and grain <= 2251799813685248 and ahead <= level then
+        return { code, level, at, rate, grain, ahead, given }
+      end
+      return nil
     end,
     room_after = function(state, now, units)
       local over = drain(state, now) - units * state[5]
@@ -244,22 +263,29 @@ local function bucket(code)
       return ceil_div(drain(state, now), state[5])
     end,
     receipt = function(limit, view, at, now)
-      return now + math.floor(view[at] / limit[2])
+      local us = now + math.floor(view[at] / limit[2])
+      return us < MAX_EXACT and us or MAX_EXACT
     end,
-    give = function(state, now, units, receipt, charged)
+    give = function(state, now, units, receipt, charged, again)
       local level = drain(state, now)
       local ahead = ahead_left(state, level)
-      local drained = ceil_div(level, state[4])
       local back = units * state[5]
+      local final = false
       if receipt > 0 then
-        local over = drained_by(state[7], receipt, charged)
-        local left = over > now and (over - now) * state[4] or 0
+        local given = end_since(state, charged)
+        final = given == 0 and now + math.floor(level / state[4]) == receipt
+        local last = given > 0 and given < receipt and given or receipt
+        local left = last > now and charged <= now and (last - now) * state[4] or 0
         if left < back then back = left end
-        if ahead > 0 and now + math.floor(level / state[4]) ~= receipt then back = 0 end
+        if not final and (ahead > 0 or in_line) then back = 0 end
+        if in_line then back = back - back % state[5] end
       end
       if back > level then back = level end
-      if back > 0 then
-        state[7] = remember(state[7], now, now, now + math.floor((level - back) / state[4]), now + drained)
+      forget(state, now)
+      if back > 0 and (not final or again) then
+        local since = now > state[3] and now or state[3]
+        local last = now + math.floor((level - back) / state[4])
+        remember(state, now, since, last, since + ceil_div(level, state[4]))
       end
       state[2] = level - back
       if now > state[3] then state[3] = now end
@@ -1119,7 +1145,7 @@ local function settle(state, mark, now)
   if lapsed > MAX_SETTLED then lapsed = MAX_SETTLED end
   for i = 0, lapsed - 1 do
     local _, _, units, receipt, charged = struct.unpack('>ddddd', mark[2], i * HOLD + 1)
-    if state and units > 0 then algorithm(state[1]).give(state, now, units, receipt, charged) end
+    if state and units > 0 then algorithm(state[1]).give(state, now, units, receipt, charged, false) end
   end
   mark[2] = list_remove(mark[2], HOLD, 0, lapsed)
   return true
@@ -1207,7 +1233,7 @@ local part_fits = {}
 local parts = 0
 local kept_fits = {}
 local kept_parts = 0
-local kept_blocked = 0
+local kept_uncharged = false
 local function unborn(index, peek)
   local key = since_key[index]
   local since = state_of(key)
@@ -1245,6 +1271,10 @@ local function hold(key, lapse, id, units, receipt, charged)
   local mark = mark_of(key)
   mark[2] = list_insert(mark[2], HOLD, struct.pack('>ddddd', lapse, id, units, receipt, charged))
 end
+local KNOWN = 60000000
+local function known(key, id, from)
+  hold(key, from < MAX_EXACT - KNOWN and from + KNOWN or MAX_EXACT, id, 0, 0, 0)
+end
 define_operations = function()
   operations[1] = {
     arguments = 1,
@@ -1280,7 +1310,7 @@ define_operations = function()
   operations[3] = {
     arguments = 2,
     judge = function(operation, admitted, blocked, result)
-      local full = false
+      local full_until = 0
       for p = 1, parts do
         local mark = marks[part_key[p]]
         if mark then
@@ -1288,15 +1318,18 @@ define_operations = function()
             reply[result] = 1
             return 1, false
           end
-          if #mark[2] >= MAX_HOLDS * HOLD then full = true end
+          if #mark[2] >= MAX_HOLDS * HOLD then
+            local lapse = list_number(mark[2], 1)
+            if lapse > full_until then full_until = lapse end
+          end
         end
       end
-      if full then
-        reply[result] = 2
+      if blocked > 0 or admitted == 0 then return 0, false end
+      if full_until > 0 then
+        reply[result] = full_until
         return 0, false
       end
-      if blocked > 0 then return 0, false end
-      return admitted, admitted == 1
+      return 1, true
     end,
     charged = function(operation, p, key)
       local receipt = part_own[p].receipt(part_limit[p], reply, part_at[p], now)
@@ -1304,15 +1337,15 @@ define_operations = function()
     end,
   }
   operations[4] = {
-    arguments = 2,
+    arguments = 3,
     on_key = function(operation, p, key, state, mark)
       if operation[1] > 0 then
         if mark and list_find(mark[2], HOLD, operation[1]) then return 0 end
         if mark and #mark[2] >= MAX_HOLDS * HOLD then return 0 end
       end
       if not state then return 0 end
-      local back = algorithm(state[1]).give(state, now, part_cost[p], part_id[p], operation[2])
-      if operation[1] > 0 then hold(key, (part_id[p] > now and part_id[p] or now) + 60000000, operation[1], 0, 0, 0) end
+      local back = algorithm(state[1]).give(state, now, part_cost[p], part_id[p], operation[2], operation[3] == 1)
+      if operation[1] > 0 then known(key, operation[1], part_id[p] > now and part_id[p] or now) end
       touch(key)
       return back
     end,
@@ -1324,12 +1357,12 @@ define_operations = function()
       local place = mark and list_find(mark[2], HOLD, operation[1])
       local held, late = 0, 1
       if place then
-        local lapse, id, units, receipt, charged = struct.unpack('>ddddd', mark[2], place * HOLD + 1)
+        local _, id, units, receipt, charged = struct.unpack('>ddddd', mark[2], place * HOLD + 1)
         if units == 0 then return 2 end
         held, late = units, 0
         mark[2] = list_remove(mark[2], HOLD, place, 1)
-        hold(key, lapse, id, 0, 0, 0)
-        if cost < held and state then algorithm(state[1]).give(state, now, held - cost, receipt, charged) end
+        known(key, id, now)
+        if cost < held and state then algorithm(state[1]).give(state, now, held - cost, receipt, charged, false) end
         touch(key)
       end
       local more = cost - held
@@ -1344,10 +1377,12 @@ define_operations = function()
         end
         local taken = more < most and more or most
         if taken > 0 then
-          states[key] = own.take(limit, state, now, scratch, 1, taken, operation[1])
+          states[key] = own.take(limit, states[key], now, scratch, 1, taken, operation[1])
           touch(key)
+          local others = marks[key]
+          if not place and (not others or #others[2] < MAX_HOLDS * HOLD) then known(key, operation[1], now) end
         end
-        if taken < more then return 3 end
+        if taken < more then return late + 3 end
       end
       return late
     end,
@@ -1395,7 +1430,8 @@ define_operations = function()
     arguments = 1,
     on_key = function(operation, p, key, state, mark)
       local before = mark and mark[1] > now and 1 or 0
-      mark_of(key)[1] = now + operation[1]
+      local own = mark_of(key)
+      if now + operation[1] > own[1] then own[1] = now + operation[1] end
       touch(key)
       return before
     end,
@@ -1500,12 +1536,15 @@ while next_input <= last do
     local charge
     if operation then
       admitted, charge = operation.judge(operation, admitted, blocked, result)
+      if charge then
+        for p = 1, parts do part_fits[p] = true end
+      end
     else
       if blocked > 0 then admitted = 0 end
       charge = admitted == 1
     end
     if condition == 1 then
-      if kept_blocked > 0 then charge = false end
+      if kept_uncharged then charge = false end
       for p = 1, kept_parts do
         if not kept_fits[p] and not listed[p] then charge = false end
       end
@@ -1514,9 +1553,9 @@ while next_input <= last do
       for p = 1, kept_parts do
         if not kept_fits[p] and listed[p] then wanted = true end
       end
-      charge = charge and wanted and kept_blocked == 0
+      charge = charge and wanted and not kept_uncharged
     elseif next_input <= last and input[next_input] % 16 >= 8 then
-      kept_blocked, kept_parts = blocked, parts
+      kept_uncharged, kept_parts = blocked > 0 or (admitted == 1 and not charge), parts
       for p = 1, parts do kept_fits[p] = part_fits[p] end
     end
     if not peek then
@@ -1570,4 +1609,4 @@ reply[3] = garbage
 return reply
 `
 
-export const DECIDE_TEST_SHA1 = 'a21fb68f6275ee6fef0200e48c1a8076c9b9b726'
+export const DECIDE_TEST_SHA1 = 'bce596b53a8b9d8572aecca4d99c8a3c74ed1835'

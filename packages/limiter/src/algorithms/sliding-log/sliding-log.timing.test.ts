@@ -3,6 +3,8 @@ import { redisStore } from 'headgate/redis'
 import { Redis } from 'ioredis-5'
 import { afterAll, beforeAll, describe, expect, it } from 'vitest'
 import { type RedisServer, startRedis } from '../../../../../test/redis.ts'
+import { partsOf } from '../../part.ts'
+import { writeReceipt } from '../../receipt.ts'
 import { slidingLogCodec } from './index.ts'
 import { newLog } from './step.ts'
 
@@ -71,7 +73,8 @@ describe('One call of the script on a log of 10,000 runs takes at most about 1 m
       300_000,
       async (engine, instants, one) => {
         const at = instants[5000] as number
-        await engine.refund(one(1), { receipt: `r1.0.1-${(at + HOUR_US).toString(36)}` })
+        const charge = { cost: 1, chargedUs: at, instantUs: at + HOUR_US }
+        await engine.refund(one(1), { receipt: writeReceipt('store', partsOf(one(1)), [charge]) })
       },
     ],
     ['only asked', 1000, 300_000, async (engine, _instants, one) => void (await engine.peek(one(1)))],

@@ -1,19 +1,10 @@
 import type { Codec, Limit, LimitNumbers, State } from '../../limit.ts'
-import { TOKEN_BUCKET } from '../codes.ts'
+import { LEAKY_BUCKET, TOKEN_BUCKET } from '../codes.ts'
 import { ceilDiv, gcd, MAX_EXACT } from '../exact.ts'
 import { scoped, sharePeriodUs } from '../params.ts'
+import { forget, giveBack, remember } from './giving-back.ts'
 import { reduce, type TokenBucketOptions, type TokenBucketParams, tokenBucketParams } from './params.ts'
-import {
-  aheadLeft,
-  type BucketState,
-  drain,
-  drainedAfter,
-  drainedBy,
-  MAX_GIVEN,
-  regrain,
-  remember,
-  unitsUsed,
-} from './step.ts'
+import { type BucketState, drain, drainedAfter, regrain, unitsUsed } from './step.ts'
 
 export type { TokenBucketOptions, TokenBucketParams } from './params.ts'
 
@@ -105,27 +96,28 @@ export class TokenBucket implements Limit<BucketState> {
   }
 
   take(state: State | undefined, nowUs: number, view: number[], at: number, cost: number): BucketState {
-    const used = view[at] as number
-    const level = used + cost * this.grain
+    const before = view[at] as number
+    const level = before + cost * this.grain
     view[at] = level < MAX_EXACT ? level : MAX_EXACT
-    return this.keep(view[at] as number, used, nowUs, state)
+    return this.put(view[at], before, nowUs, state)
   }
 
   close(view: readonly number[], at: number, nowUs: number, former?: State): BucketState {
-    const level = view[at] as number
-    return this.keep(level, level, nowUs, former)
+    return this.put(view[at] as number, view[at] as number, nowUs, former)
   }
 
-  /** @param used the level before anything was taken: what the former state is under this limit's own numbers */
-  private keep(level: number, used: number, nowUs: number, former: State | undefined): BucketState {
+  /** @param before what was in use before this charge, under this limit's own numbers */
+  private put(level: number, before: number, nowUs: number, former: State | undefined): BucketState {
     const ahead = level > this.full ? level - this.full : 0
     if (former?.code !== this.code)
       return { code: this.code, level, atUs: nowUs, rate: this.rate, grain: this.grain, ahead }
     const state = former as BucketState
-    if (state.rate !== this.rate || state.grain !== this.grain) {
-      // Under other numbers, what was charged drains at another instant than its receipt says.
-      const lastUs = nowUs + drainedAfter(state, nowUs)
-      state.given = remember(state.given, nowUs, nowUs, nowUs + Math.floor(used / this.rate), lastUs)
+    forget(state, nowUs)
+    // Under other numbers, or another clock, receipts of before would outlive what they are of.
+    if (state.atUs > nowUs || state.rate !== this.rate || state.grain !== this.grain) {
+      const sinceUs = state.atUs > nowUs ? state.atUs : nowUs
+      const untilUs = sinceUs + drainedAfter(state, nowUs)
+      if (untilUs > nowUs) remember(state, nowUs, sinceUs, nowUs + Math.floor(before / this.rate), untilUs)
     }
     state.level = level
     state.atUs = nowUs
@@ -141,7 +133,8 @@ export class TokenBucket implements Limit<BucketState> {
 
   /** The instant at which the charge has drained: what is charged later lies on top of it. */
   receiptUs(view: readonly number[], at: number, nowUs: number): number {
-    return nowUs + Math.floor((view[at] as number) / this.rate)
+    const us = nowUs + Math.floor((view[at] as number) / this.rate)
+    return us < MAX_EXACT ? us : MAX_EXACT
   }
 
   tell(view: readonly number[], at: number, _nowUs: number, cost: number, status: LimitNumbers): void {
@@ -189,36 +182,49 @@ const MAX_GRAIN = 2 ** 51
 const SIZE = 33
 /** With places in line. */
 const LONG_SIZE = 41
+/** How many doubles may follow. */
+const LENGTHS = [0, 3, 5, 7, 9]
 
 /**
- * Stored: the code, then level, instant (µs), rate and grain, as big-endian doubles: 33 bytes; where needed, what is
- * booked beyond a full bucket, and the pairs of {@link remember}.
+ * Stored: the code, then level, instant (µs), rate and grain, as big-endian doubles: 33 bytes; and what is booked
+ * beyond a full bucket, where something is; and then what giving back left behind.
  */
 export function bucketCodec(code: number): Codec<BucketState> {
+  /** Units take their turns one by one. */
+  const inLine = code === LEAKY_BUCKET
   return {
     code,
 
     encode({ level, atUs, rate, grain, ahead, given }) {
-      const numbers = [level, atUs, rate, grain]
-      if (given !== undefined) numbers.push(ahead, ...given)
-      else if (ahead > 0) numbers.push(ahead)
-      const raw = Buffer.allocUnsafe(1 + 8 * numbers.length)
+      const raw = Buffer.allocUnsafe(given !== undefined ? LONG_SIZE + given.length * 8 : ahead > 0 ? LONG_SIZE : SIZE)
       raw.writeUInt8(code, 0)
-      for (let i = 0; i < numbers.length; i++) raw.writeDoubleBE(numbers[i] as number, 1 + 8 * i)
+      raw.writeDoubleBE(level, 1)
+      raw.writeDoubleBE(atUs, 9)
+      raw.writeDoubleBE(rate, 17)
+      raw.writeDoubleBE(grain, 25)
+      if (raw.length > SIZE) raw.writeDoubleBE(ahead, SIZE)
+      for (let i = 0; given !== undefined && i < given.length; i++) {
+        raw.writeDoubleBE(given[i] as number, LONG_SIZE + i * 8)
+      }
       return raw
     },
 
     decode(raw) {
-      const pairs = (raw.length - LONG_SIZE - 8) / 16
-      const short = raw.length === SIZE || raw.length === LONG_SIZE
-      const sized = short || (Number.isInteger(pairs) && pairs >= 1 && pairs <= MAX_GIVEN)
-      if (!sized || raw[0] !== code) return undefined
-      const numbers = Array.from({ length: (raw.length - 1) / 8 }, (_, i) => raw.readDoubleBE(1 + 8 * i))
-      if (!numbers.every((x) => x >= 0 && Number.isSafeInteger(x))) return undefined
-      const [level = 0, atUs = 0, rate = 0, grain = 0, ahead = 0, ...given] = numbers
-      if (rate < 1 || grain < 1 || grain > MAX_GRAIN || ahead > level) return undefined
-      const state = { code, level, atUs, rate, grain, ahead }
-      return given.length > 0 ? { ...state, given } : state
+      const more = (raw.length - LONG_SIZE) / 8
+      if ((raw.length !== SIZE && !LENGTHS.includes(more)) || raw[0] !== code) return undefined
+      const [level, atUs, rate, grain] = [1, 9, 17, 25].map((at) => raw.readDoubleBE(at)) as [
+        number,
+        number,
+        number,
+        number,
+      ]
+      const ahead = raw.length > SIZE ? raw.readDoubleBE(SIZE) : 0
+      const given = more > 0 ? Array.from({ length: more }, (_, i) => raw.readDoubleBE(LONG_SIZE + i * 8)) : undefined
+      const exact = [level, atUs, rate, grain, ahead, ...(given ?? [])].every((x) => x >= 0 && Number.isSafeInteger(x))
+      if (!exact || rate < 1 || grain < 1 || grain > MAX_GRAIN || ahead > level) return undefined
+      return given === undefined
+        ? { code, level, atUs, rate, grain, ahead }
+        : { code, level, atUs, rate, grain, ahead, given }
     },
 
     roomAfterUs(state, nowUs, units) {
@@ -233,35 +239,12 @@ export function bucketCodec(code: number): Codec<BucketState> {
     used: unitsUsed,
 
     lifetimeUs(state, nowUs) {
-      const drainedUs = drainedAfter(state, nowUs)
-      const named = state.given === undefined ? 0 : (state.given[0] as number) - nowUs
-      return named > drainedUs ? named : drainedUs
+      const lifetime = drainedAfter(state, nowUs)
+      const known = state.given === undefined ? 0 : (state.given[0] as number) - nowUs
+      return known > lifetime ? known : lifetime
     },
 
-    give(state, nowUs, units, receiptUs, chargedUs) {
-      // 1. what is left now
-      const level = drain(state, nowUs)
-      const ahead = aheadLeft(state, level)
-      const drainedUs = ceilDiv(level, state.rate)
-      // 2. of the charge, what has not drained; of a place in line, only the last
-      let back = units * state.grain
-      if (receiptUs > 0) {
-        const endUs = drainedBy(state.given, receiptUs, chargedUs)
-        const left = endUs > nowUs ? (endUs - nowUs) * state.rate : 0
-        if (left < back) back = left
-        if (ahead > 0 && nowUs + Math.floor(level / state.rate) !== receiptUs) back = 0
-      }
-      if (back > level) back = level
-      // 3. whatever lies above it drains earlier now
-      if (back > 0) {
-        const endUs = nowUs + Math.floor((level - back) / state.rate)
-        state.given = remember(state.given, nowUs, nowUs, endUs, nowUs + drainedUs)
-      }
-      state.level = level - back
-      if (nowUs > state.atUs) state.atUs = nowUs
-      state.ahead = ahead > back ? ahead - back : 0
-      return Math.floor(back / state.grain)
-    },
+    give: (state, ...charge) => giveBack(state, inLine, ...charge),
   }
 }
 

@@ -18,8 +18,8 @@ export interface BucketState {
   grain: number
   /** Parts that are booked beyond a full bucket at `atUs`. */
   ahead: number
-  /** What {@link remember} keeps; absent: no receipt says more than is true. */
-  given?: readonly number[] | undefined
+  /** What giving back leaves behind (see `giving-back.ts`); absent: nothing was given back. */
+  given?: number[] | undefined
 }
 
 /** Parts still in use at `nowUs`, under the state's own rate. */

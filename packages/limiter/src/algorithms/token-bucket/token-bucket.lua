@@ -1,7 +1,8 @@
 -- Token bucket: the Lua half of token-bucket/step.ts and token-bucket/index.ts.
 -- Limit:  { code, rate (parts a µs), grain (parts a unit), burst (units) }
 -- State:  { code, level (parts), at (µs since 1970), rate, grain, ahead (parts booked beyond a full bucket), given (what
---         `remember` keeps, or nil) }; stored as 'B' and four big-endian doubles, and where needed a fifth and given
+--         giving back leaves behind, see `remember`; nil: nothing) }; stored as 'B' and four big-endian doubles, a fifth
+--         where something is booked, and then `given`
 -- View:   1 integer: the level in parts, under the limit's own grain
 
 local function drain(state, now)
@@ -31,43 +32,77 @@ local function ahead_left(state, level)
   return left > 0 and left or 0
 end
 
-local MAX_GIVEN = 4
+local MAX_GIVEN = 4 -- how many instants of giving back are told apart
 
--- Remembers that what was charged until `since` has drained by `over`, whatever its receipt says: something beneath it
--- was given back, or drains faster now. `last`: the latest instant that such a receipt can name. Kept as `last`, then
--- pairs of the two others, both ascending.
-local function remember(given, now, since, over, last)
-  -- 1. what no receipt can name any more is forgotten
-  if given and given[1] <= now then given = nil end
-  local kept = { given and given[1] > last and given[1] or last }
-  for i = 2, given and #given or 0 do kept[i] = given[i] end
-  -- 2. an earlier end is the end of all that was charged before
-  while #kept > 1 and kept[#kept] >= over do
-    kept[#kept] = nil
-    kept[#kept] = nil
-  end
-  kept[#kept + 1] = since
-  kept[#kept + 1] = over
-  -- 3. of too many, the earlier end stands for the first two
-  if #kept > 1 + 2 * MAX_GIVEN then
-    table.remove(kept, 2)
-    table.remove(kept, 2)
-    kept[3] = given[3]
-  end
-  return kept
+-- Drops what no receipt can name any more.
+local function forget(state, now)
+  if state[7] and state[7][1] <= now then state[7] = nil end
 end
 
--- When a charge has drained, by its receipt.
-local function drained_by(given, receipt, charged)
-  for i = 2, given and #given or 0, 2 do
-    if given[i] >= charged then return given[i + 1] < receipt and given[i + 1] or receipt end
+-- How far the pair at `i` ends behind the one before it; what is over counts as ending now.
+local function gap(given, i, now)
+  local last, before = given[i + 1], given[i - 1]
+  return (last > now and last or now) - (before > now and before or now)
+end
+
+-- Remembers that what was charged until `since` has drained by `last`, whatever its receipts say. Kept as `til`, the last
+-- instant that such a receipt can name, then pairs of the two others, both ascending.
+local function remember(state, now, since, last, til)
+  -- 1. what no receipt can name any more is forgotten
+  forget(state, now)
+  local given = state[7] or { 0 }
+  if til > given[1] then given[1] = til < MAX_EXACT and til or MAX_EXACT end
+  -- 2. an earlier end is the end of all that was charged before
+  while #given > 1 and given[#given] >= last do
+    given[#given] = nil
+    given[#given] = nil
   end
-  return receipt
+  given[#given + 1] = since
+  given[#given + 1] = last < MAX_EXACT and last or MAX_EXACT
+  -- 3. too many: of the two that lie closest, the earlier end stands for both
+  if #given > 1 + 2 * MAX_GIVEN then
+    local closest = 4
+    for i = 6, #given - 1, 2 do
+      if gap(given, i, now) < gap(given, closest, now) then closest = i end
+    end
+    given[closest - 2] = given[closest]
+    table.remove(given, closest)
+    table.remove(given, closest)
+  end
+  state[7] = given
+end
+
+-- When what was charged at `at` has drained at the latest; 0: its receipt says.
+local function end_since(state, at)
+  local given = state[7]
+  if not given then return 0 end
+  for i = 2, #given, 2 do
+    if given[i] >= at then return given[i + 1] end
+  end
+  return 0
 end
 
 -- What a token bucket and a leaky bucket share: all but how long an admitted caller waits.
 local function bucket(code)
   local own
+  local in_line = code == LEAKY_BUCKET -- units take their turns one by one
+
+  -- before: what was in use before this charge, under the limit's own numbers
+  local function put(limit, level, before, now, former)
+    local full = limit[4] * limit[3]
+    local ahead = level > full and level - full or 0
+    if not former or former[1] ~= code then return { code, level, now, limit[2], limit[3], ahead } end
+    forget(former, now)
+    -- under other numbers, or another clock, receipts of before would outlive what they are of
+    if former[3] > now or former[4] ~= limit[2] or former[5] ~= limit[3] then
+      local since = former[3] > now and former[3] or now
+      local til = since + ceil_div(drain(former, now), former[4])
+      if til > now then remember(former, now, since, now + math.floor(before / limit[2]), til) end
+    end
+    former[2], former[3], former[4], former[5], former[6] = level, now, limit[2], limit[3], ahead
+    return former
+  end
+
   own = {
     view_size = 1,
     params = 3,
@@ -125,28 +160,14 @@ local function bucket(code)
     end,
 
     take = function(limit, state, now, view, at, cost)
-      local used = view[at]
-      local level = used + cost * limit[3]
+      local before = view[at]
+      local level = before + cost * limit[3]
       view[at] = level < MAX_EXACT and level or MAX_EXACT
-      return own.keep(limit, view[at], used, now, state)
+      return put(limit, view[at], before, now, state)
     end,
 
     close = function(limit, view, at, now, former)
-      return own.keep(limit, view[at], view[at], now, former)
-    end,
-
-    -- used: the level before anything was taken: what the former state is under this limit's own numbers
-    keep = function(limit, level, used, now, state)
-      local full = limit[4] * limit[3]
-      local ahead = level > full and level - full or 0
-      if not state or state[1] ~= code then return { code, level, now, limit[2], limit[3], ahead } end
-      if state[4] ~= limit[2] or state[5] ~= limit[3] then
-        -- under other numbers, what was charged drains at another instant than its receipt says
-        local last = now + ceil_div(drain(state, now), state[4])
-        state[7] = remember(state[7], now, now, now + math.floor(used / limit[2]), last)
-      end
-      state[2], state[3], state[4], state[5], state[6] = level, now, limit[2], limit[3], ahead
-      return state
+      return put(limit, view[at], view[at], now, former)
     end,
 
     exhausted = function(limit, at)
@@ -154,36 +175,39 @@ local function bucket(code)
     end,
 
     lifetime = function(state, now)
-      local drained = ceil_div(drain(state, now), state[4])
-      local named = state[7] and state[7][1] - now or 0
-      return named > drained and named or drained
+      local lifetime = ceil_div(drain(state, now), state[4])
+      local known = state[7] and state[7][1] - now or 0
+      return known > lifetime and known or lifetime
     end,
 
     encode = function(state)
       local given = state[7]
       if given then
-        return struct.pack('>B' .. string.rep('d', 5 + #given), code, state[2], state[3], state[4], state[5], state[6], unpack(given))
+        local raw = struct.pack('>Bddddd', code, state[2], state[3], state[4], state[5], state[6])
+        for i = 1, #given do raw = raw .. struct.pack('>d', given[i]) end
+        return raw
       end
       if state[6] > 0 then return struct.pack('>Bddddd', code, state[2], state[3], state[4], state[5], state[6]) end
       return struct.pack('>Bdddd', code, state[2], state[3], state[4], state[5])
     end,
 
     decode = function(raw)
-      local given_size = #raw - 49
-      if #raw ~= 33 and #raw ~= 41 and (given_size < 16 or given_size % 16 ~= 0 or given_size > 16 * MAX_GIVEN) then return nil end
+      local more = (#raw - 41) / 8
+      if #raw ~= 33 and more ~= 0 and more ~= 3 and more ~= 5 and more ~= 7 and more ~= 9 then return nil end
       local _, level, at, rate, grain = struct.unpack('>Bdddd', raw)
-      local ahead = #raw > 33 and struct.unpack('>d', raw, 34) or 0
-      if not (exact(level) and exact(at) and exact(rate) and exact(grain) and exact(ahead)) then return nil end
-      if rate < 1 or grain < 1 or grain > 2251799813685248 or ahead > level then return nil end
-      local given
-      if given_size > 0 then
+      local ahead = more >= 0 and struct.unpack('>d', raw, 34) or 0
+      local given = nil
+      if more > 0 then
         given = {}
-        for i = 1, 1 + given_size / 8 do
-          given[i] = list_number(raw, 34 + 8 * i)
+        for i = 1, more do
+          given[i] = list_number(raw, 34 + i * 8)
           if not exact(given[i]) then return nil end
         end
       end
-      return { code, level, at, rate, grain, ahead, given }
+      if exact(level) and exact(at) and exact(rate) and exact(grain) and exact(ahead) and rate >= 1 and grain >= 1 and grain <= 2251799813685248 and ahead <= level then
+        return { code, level, at, rate, grain, ahead, given }
+      end
+      return nil
     end,
 
     room_after = function(state, now, units)
@@ -205,26 +229,34 @@ local function bucket(code)
 
     -- the instant at which the charge has drained: what is charged later lies on top of it
     receipt = function(limit, view, at, now)
-      return now + math.floor(view[at] / limit[2])
+      local us = now + math.floor(view[at] / limit[2])
+      return us < MAX_EXACT and us or MAX_EXACT
     end,
 
-    give = function(state, now, units, receipt, charged)
+    give = function(state, now, units, receipt, charged, again)
       -- 1. what is left now
       local level = drain(state, now)
       local ahead = ahead_left(state, level)
-      local drained = ceil_div(level, state[4])
       -- 2. of the charge, what has not drained; of a place in line, only the last
       local back = units * state[5]
+      local final = false
       if receipt > 0 then
-        local over = drained_by(state[7], receipt, charged)
-        local left = over > now and (over - now) * state[4] or 0
+        local given = end_since(state, charged)
+        final = given == 0 and now + math.floor(level / state[4]) == receipt
+        local last = given > 0 and given < receipt and given or receipt
+        local left = last > now and charged <= now and (last - now) * state[4] or 0
         if left < back then back = left end
-        if ahead > 0 and now + math.floor(level / state[4]) ~= receipt then back = 0 end
+        if not final and (ahead > 0 or in_line) then back = 0 end
+        -- a unit that has had its turn is not given back
+        if in_line then back = back - back % state[5] end
       end
       if back > level then back = level end
-      -- 3. whatever lies above it drains earlier now
-      if back > 0 then
-        state[7] = remember(state[7], now, now, now + math.floor((level - back) / state[4]), now + drained)
+      -- 3. what lies above ends earlier than its receipts say, and so does what is left of this charge
+      forget(state, now)
+      if back > 0 and (not final or again) then
+        local since = now > state[3] and now or state[3]
+        local last = now + math.floor((level - back) / state[4])
+        remember(state, now, since, last, since + ceil_div(level, state[4]))
       end
       state[2] = level - back
       if now > state[3] then state[3] = now end
