@@ -3,6 +3,8 @@ import { describe, expect, it } from 'vitest'
 import { fixedWindow } from './algorithms/fixed-window/index.ts'
 import { codecOf } from './algorithms/index.ts'
 import { leakyBucket } from './algorithms/leaky-bucket/index.ts'
+import { slidingLog } from './algorithms/sliding-log/index.ts'
+import { slidingWindow } from './algorithms/sliding-window/index.ts'
 import { tokenBucket } from './algorithms/token-bucket/index.ts'
 import type { BucketState } from './algorithms/token-bucket/step.ts'
 import { chargesOf, type Decided, deriveDecision } from './derive.ts'
@@ -55,7 +57,17 @@ class Ledger {
   }
 
   get grain(): number {
-    return this.limit.algorithm === 'fixed-window' ? 1 : (this.limit.wire[2] as number)
+    return this.countsUnits ? 1 : (this.limit.wire[2] as number)
+  }
+
+  /** Its states count units, and not what has drained of them. */
+  get countsUnits(): boolean {
+    return ['fixed-window', 'sliding-window', 'sliding-log'].includes(this.limit.algorithm)
+  }
+
+  /** It may refuse what its law allows: its slices are wider than a moment. */
+  get isCoarse(): boolean {
+    return this.limit.algorithm === 'sliding-window'
   }
 
   /** Units have their turns one by one. */
@@ -92,7 +104,7 @@ class Ledger {
     this.settle()
     const check = { parts: [part], peek, operation }
     const verdict = this.store.judge(check)
-    return { ...verdict, view: verdict.view.slice(0, this.limit.viewSize) }
+    return { ...verdict, at: 0, view: verdict.view.slice(verdict.at, verdict.at + this.limit.viewSize) }
   }
 
   decide(cost: number, operation?: Operation): { verdict: Verdict; decision: Decided; charge: Charge | undefined } {
@@ -105,7 +117,9 @@ class Ledger {
 
   /** What is in use now, in parts; of a window, units. */
   used(): number {
-    return this.judge(0, undefined, undefined, true).view[0] as number
+    const verdict = this.judge(0, undefined, undefined, true)
+    if (!this.countsUnits || this.limit.algorithm === 'fixed-window') return verdict.view[0] as number
+    return this.limit.capacity - this.limit.room(verdict.view, 0)
   }
 
   /** What has lapsed comes back with the next call: each hold's part of it is known only one by one. */
@@ -127,7 +141,7 @@ class Ledger {
 
   private levelOf(state: { code: number }): number {
     const codec = codecOf(state)
-    if (this.limit.algorithm === 'fixed-window') return codec.used(state, this.clock())
+    if (this.countsUnits) return codec.used(state, this.clock())
     const { level, atUs, rate } = state as BucketState
     return Math.max(0, level - Math.max(0, this.clock() - atUs) * rate)
   }
@@ -182,7 +196,9 @@ class Ledger {
     if (step.do === 'take-up-to') {
       const { verdict, charge } = this.decide(1, op('take-up-to', cost))
       const { result } = verdict
-      if (!isLine) expect([free(result), result === cost || free(result + 1)]).toEqual([true, result === cost])
+      if (!isLine && !this.isCoarse) {
+        expect([result === 0 || free(result), result === cost || free(result + 1)]).toEqual([true, result === cost])
+      }
       if (result > 0) this.add(nowUs, result, charge as Charge, before, 0)
       return
     }
@@ -192,14 +208,14 @@ class Ledger {
       if (!verdict.allowed) return
       expect(verdict.result - nowUs).toBeLessThanOrEqual(longestUs)
       // The last unit of a leaky bucket's has its turn later than the first.
-      if (!isLine && !this.inLine) expect(verdict.result === nowUs).toBe(free(cost))
+      if (!isLine && !this.inLine && !this.isCoarse) expect(verdict.result === nowUs).toBe(free(cost))
       this.add(this.inLine ? nowUs : verdict.result, cost, charge as Charge, before, 0)
       return
     }
     const id = step.do === 'reserve' ? ++this.ids : 0
     const held = step.do === 'reserve' ? op('reserve', id, Math.ceil(this.limit.spanUs / 2)) : undefined
     const { verdict, decision, charge } = this.decide(cost, held)
-    if (!isLine) expect([decision.allowed, cost]).toEqual([free(cost), cost])
+    if (!isLine && !this.isCoarse) expect([decision.allowed, cost]).toEqual([free(cost), cost])
     if (verdict.allowed && cost > 0) this.add(nowUs, cost, charge as Charge, before, id)
   }
 
@@ -219,6 +235,12 @@ class Ledger {
   holds(entries: readonly Entry[] = this.entries): boolean {
     if (this.inLine) return this.keepsItsDistance(entries)
     const sorted = entries.filter(({ net }) => net > 0).toSorted((a, b) => a.atUs - b.atUs)
+    if (this.countsUnits && this.limit.algorithm !== 'fixed-window') {
+      return sorted.every(({ atUs: lastUs }) => {
+        const within = sorted.filter(({ atUs }) => atUs > lastUs - this.limit.periodUs && atUs <= lastUs)
+        return within.reduce((sum, { net }) => sum + net, 0) <= this.limit.limit
+      })
+    }
     if (this.limit.algorithm === 'fixed-window') {
       const windows = new Map<number, number>()
       for (const { atUs, net } of sorted) {
@@ -292,6 +314,15 @@ describe('whatever is charged, held, booked and given back', () => {
   it('a fixed window admits in no window more than its limit, and refuses nothing that fits', async () => {
     const windows = fc.tuple(few, periods).map(([limit, period]) => fixedWindow({ limit, period }))
     await fc.assert(fc.asyncProperty(windows, steps, followsTheLaw), { numRuns: RUNS })
+  })
+
+  it('a sliding log and a strict sliding window admit in no window of a period more than their limit', async () => {
+    const limits = fc
+      .tuple(few, fc.constantFrom(10, 1000, 60_000), fc.boolean())
+      .map(([limit, period, isLog]) =>
+        isLog ? slidingLog({ limit, period }) : slidingWindow({ limit, period, strict: true }),
+      )
+    await fc.assert(fc.asyncProperty(limits, steps, followsTheLaw), { numRuns: RUNS })
   })
 
   it('units of a leaky bucket have their turns at its rate, and none is refused that has one', async () => {

@@ -1,4 +1,3 @@
-import fc from 'fast-check'
 import { describe, expect, it } from 'vitest'
 import {
   concurrency,
@@ -233,68 +232,4 @@ describe('a place in line', () => {
       retryAfterMs: 3_600_000,
     })
   })
-})
-
-type Step = { waitMs: number; do: 'check' | 'reserve' | 'commit' | 'cancel' | 'refund'; units: number; which: number }
-
-const steps: fc.Arbitrary<Step[]> = fc.array(
-  fc.record({
-    waitMs: fc.oneof(fc.constant(0), fc.integer({ min: 0, max: 400 })),
-    do: fc.constantFrom('check', 'reserve', 'commit', 'cancel', 'refund'),
-    units: fc.integer({ min: 1, max: 10 }),
-    which: fc.nat(5),
-  }),
-  { minLength: 2, maxLength: 40 },
-)
-
-it('no mix of charges, holds and refunds admits more than the law, net of what came back', async () => {
-  await fc.assert(
-    fc.asyncProperty(
-      steps,
-      fc.integer({ min: 1, max: 12 }),
-      fc.integer({ min: 1, max: 20 }),
-      async (trace, rate, burst) => {
-        const { clock, engine, item } = rig()
-        const limit = tokenBucket({ limit: rate, period: '1s', burst })
-        const charges: { at: number; units: number; receipt: string; id?: string; open: boolean }[] = []
-        const left = async () => (await engine.peek(item(limit, 0))).limits[0]?.remaining as number
-        for (const { waitMs, do: what, units, which } of trace) {
-          clock.advance(waitMs)
-          const cost = Math.min(units, burst)
-          const charge = charges[which]
-          if (what === 'check' || what === 'reserve') {
-            const id = `${charges.length}`
-            const options = { id, holdMs: 3_600_000 }
-            const decision =
-              what === 'check'
-                ? await engine.check(item(limit, cost))
-                : await engine.reserve(item(limit, cost), options)
-            if (decision.allowed) {
-              const { at, receipt = '' } = decision
-              charges.push({ at, units: cost, receipt, open: true, ...(what === 'reserve' ? { id } : {}) })
-            }
-          } else if (charge?.open) {
-            charge.open = false
-            const before = await left()
-            const own = item(limit, charge.units)
-            const keep = what === 'commit' ? Math.floor(charge.units / 2) : 0
-            if (charge.id !== undefined) await engine.reservation(own, charge.id).commit(keep)
-            else await engine.refund(own, { receipt: charge.receipt })
-            // Rounded up: part of a unit that came back leaves less than a unit to be counted.
-            charge.units -= Math.max(0, (await left()) - before - 1)
-          }
-        }
-        for (const [i, first] of charges.entries()) {
-          let sum = 0
-          for (const last of charges.slice(i)) {
-            sum += last.units
-            // Two roundings a charge that gave back.
-            const slack = charges.length * 0 + 0
-            expect(sum).toBeLessThanOrEqual(burst + (rate * (last.at - first.at)) / 1000 + slack + charges.length)
-          }
-        }
-      },
-    ),
-    { numRuns: 300 },
-  )
 })

@@ -120,12 +120,15 @@ local function remember(state, now, since, last, til)
   forget(state, now)
   local given = state[7] or { 0 }
   if til > given[1] then given[1] = til < MAX_EXACT and til or MAX_EXACT end
-  while #given > 1 and given[#given] >= last do
-    given[#given] = nil
-    given[#given] = nil
+  local place = #given
+  while place > 1 and given[place - 1] > since do place = place - 2 end
+  while place > 1 and given[place] >= last do
+    table.remove(given, place)
+    table.remove(given, place - 1)
+    place = place - 2
   end
-  given[#given + 1] = since
-  given[#given + 1] = last < MAX_EXACT and last or MAX_EXACT
+  table.insert(given, place + 1, last < MAX_EXACT and last or MAX_EXACT)
+  table.insert(given, place + 1, since)
   if #given > 1 + 2 * MAX_GIVEN then
     local closest = 4
     for i = 6, #given - 1, 2 do
@@ -271,10 +274,11 @@ local function bucket(code)
       local ahead = ahead_left(state, level)
       local back = units * state[5]
       local final = false
+      local last = 0
       if receipt > 0 then
         local given = end_since(state, charged)
         final = given == 0 and now + math.floor(level / state[4]) == receipt
-        local last = given > 0 and given < receipt and given or receipt
+        last = given > 0 and given < receipt and given or receipt
         local left = last > now and charged <= now and (last - now) * state[4] or 0
         if left < back then back = left end
         if not final and (ahead > 0 or in_line) then back = 0 end
@@ -284,8 +288,9 @@ local function bucket(code)
       forget(state, now)
       if back > 0 and (not final or again) then
         local since = now > state[3] and now or state[3]
-        local last = now + math.floor((level - back) / state[4])
-        remember(state, now, since, last, since + ceil_div(level, state[4]))
+        local til = since + ceil_div(level, state[4])
+        remember(state, now, since, now + math.floor((level - back) / state[4]), til)
+        if again and receipt > 0 then remember(state, now, charged, last - ceil_div(back, state[4]), til) end
       end
       state[2] = level - back
       if now > state[3] then state[3] = now end
@@ -1610,4 +1615,4 @@ reply[3] = garbage
 return reply
 `
 
-export const DECIDE_SHA1 = 'a0a83bdfd25f078af6fe85213a76a5f80f08be97'
+export const DECIDE_SHA1 = 'ac92390c28e4acf97a35ba51ffb405397cff58b0'

@@ -25,10 +25,11 @@ export function giveBack(
   // 2. of the charge, what has not drained; of a place in line, only the last
   let back = units * state.grain
   let last = false
+  let endUs = 0
   if (receiptUs > 0) {
     const given = endSince(state, chargedUs)
     last = given === 0 && nowUs + Math.floor(level / state.rate) === receiptUs
-    const endUs = given > 0 && given < receiptUs ? given : receiptUs
+    endUs = given > 0 && given < receiptUs ? given : receiptUs
     const left = endUs > nowUs && chargedUs <= nowUs ? (endUs - nowUs) * state.rate : 0
     if (left < back) back = left
     if (!last && (ahead > 0 || inLine)) back = 0
@@ -36,12 +37,13 @@ export function giveBack(
     if (inLine) back -= back % state.grain
   }
   if (back > level) back = level
-  // 3. what lies above ends earlier than its receipts say, and so does what is left of this charge
+  // 3. what lies above ends earlier than its receipts say, and so does what is left of this charge itself
   forget(state, nowUs)
   if (back > 0 && (!last || again)) {
     const sinceUs = nowUs > state.atUs ? nowUs : state.atUs
-    const endUs = nowUs + Math.floor((level - back) / state.rate)
-    remember(state, nowUs, sinceUs, endUs, sinceUs + ceilDiv(level, state.rate))
+    const untilUs = sinceUs + ceilDiv(level, state.rate)
+    remember(state, nowUs, sinceUs, nowUs + Math.floor((level - back) / state.rate), untilUs)
+    if (again && receiptUs > 0) remember(state, nowUs, chargedUs, endUs - ceilDiv(back, state.rate), untilUs)
   }
   state.level = level - back
   if (nowUs > state.atUs) state.atUs = nowUs
@@ -65,8 +67,11 @@ export function remember(state: BucketState, nowUs: number, sinceUs: number, end
   const given = state.given ?? [0]
   if (untilUs > (given[0] as number)) given[0] = untilUs < MAX_EXACT ? untilUs : MAX_EXACT
   // 2. an earlier end is the end of all that was charged before
-  while (given.length > 1 && (given[given.length - 1] as number) >= endUs) given.length -= 2
-  given.push(sinceUs, endUs < MAX_EXACT ? endUs : MAX_EXACT)
+  let place = given.length
+  while (place > 1 && (given[place - 2] as number) > sinceUs) place -= 2
+  let from = place
+  while (from > 1 && (given[from - 1] as number) >= endUs) from -= 2
+  given.splice(from, place - from, sinceUs, endUs < MAX_EXACT ? endUs : MAX_EXACT)
   // 3. too many: of the two that lie closest, the earlier end stands for both
   if (given.length > 1 + 2 * MAX_GIVEN) {
     let closest = 3

@@ -53,12 +53,15 @@ local function remember(state, now, since, last, til)
   local given = state[7] or { 0 }
   if til > given[1] then given[1] = til < MAX_EXACT and til or MAX_EXACT end
   -- 2. an earlier end is the end of all that was charged before
-  while #given > 1 and given[#given] >= last do
-    given[#given] = nil
-    given[#given] = nil
+  local place = #given
+  while place > 1 and given[place - 1] > since do place = place - 2 end
+  while place > 1 and given[place] >= last do
+    table.remove(given, place)
+    table.remove(given, place - 1)
+    place = place - 2
   end
-  given[#given + 1] = since
-  given[#given + 1] = last < MAX_EXACT and last or MAX_EXACT
+  table.insert(given, place + 1, last < MAX_EXACT and last or MAX_EXACT)
+  table.insert(given, place + 1, since)
   -- 3. too many: of the two that lie closest, the earlier end stands for both
   if #given > 1 + 2 * MAX_GIVEN then
     local closest = 4
@@ -240,10 +243,11 @@ local function bucket(code)
       -- 2. of the charge, what has not drained; of a place in line, only the last
       local back = units * state[5]
       local final = false
+      local last = 0
       if receipt > 0 then
         local given = end_since(state, charged)
         final = given == 0 and now + math.floor(level / state[4]) == receipt
-        local last = given > 0 and given < receipt and given or receipt
+        last = given > 0 and given < receipt and given or receipt
         local left = last > now and charged <= now and (last - now) * state[4] or 0
         if left < back then back = left end
         if not final and (ahead > 0 or in_line) then back = 0 end
@@ -251,12 +255,13 @@ local function bucket(code)
         if in_line then back = back - back % state[5] end
       end
       if back > level then back = level end
-      -- 3. what lies above ends earlier than its receipts say, and so does what is left of this charge
+      -- 3. what lies above ends earlier than its receipts say, and so does what is left of this charge itself
       forget(state, now)
       if back > 0 and (not final or again) then
         local since = now > state[3] and now or state[3]
-        local last = now + math.floor((level - back) / state[4])
-        remember(state, now, since, last, since + ceil_div(level, state[4]))
+        local til = since + ceil_div(level, state[4])
+        remember(state, now, since, now + math.floor((level - back) / state[4]), til)
+        if again and receipt > 0 then remember(state, now, charged, last - ceil_div(back, state[4]), til) end
       end
       state[2] = level - back
       if now > state[3] then state[3] = now end
