@@ -101,7 +101,8 @@ class Ledger {
       id: receipt?.instantUs,
       onStoreFailure: 'local',
     }
-    this.settle()
+    // Who only asks settles nothing.
+    if (!peek) this.settle()
     const check = { parts: [part], peek, operation }
     const verdict = this.store.judge(check)
     return { ...verdict, at: 0, view: verdict.view.slice(verdict.at, verdict.at + this.limit.viewSize) }
@@ -163,7 +164,8 @@ class Ledger {
   }
 
   private giveBack({ do: what, which, part }: GiveBack): void {
-    this.used()
+    // Whatever has lapsed is settled first.
+    this.judge(1, op('unblock'))
     const some = what === 'commit' ? this.held() : this.entries.filter(({ id, left }) => id === 0 && left > 0)
     const entry = some[which % (some.length || 1)]
     if (entry === undefined) return
@@ -175,7 +177,7 @@ class Ledger {
       entry.left = 0
     } else {
       const units = Math.max(1, Math.ceil(entry.left * part))
-      const again = units < entry.left ? 1 : 0
+      const again = units < entry.units ? 1 : 0
       this.judge(units, op('refund', 0, entry.charge.chargedUs, again), entry.charge)
       entry.left -= units
     }

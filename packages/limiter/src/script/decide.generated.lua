@@ -279,6 +279,7 @@ local function bucket(code)
         local left = last > now and charged <= now and (last - now) * state[4] or 0
         if left < back then back = left end
         if not final and (ahead > 0 or in_line) then back = 0 end
+        if again and ahead > 0 then back = 0 end
         if in_line then back = back - back % state[5] end
       end
       if back > level then back = level end

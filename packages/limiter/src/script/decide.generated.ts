@@ -282,6 +282,7 @@ local function bucket(code)
         local left = last > now and charged <= now and (last - now) * state[4] or 0
         if left < back then back = left end
         if not final and (ahead > 0 or in_line) then back = 0 end
+        if again and ahead > 0 then back = 0 end
         if in_line then back = back - back % state[5] end
       end
       if back > level then back = level end
@@ -1615,4 +1616,4 @@ reply[3] = garbage
 return reply
 `
 
-export const DECIDE_SHA1 = 'ac92390c28e4acf97a35ba51ffb405397cff58b0'
+export const DECIDE_SHA1 = '0ced1848e9ef7ffc399cc87fb925e96d1d60d28b'

@@ -282,6 +282,7 @@ local function bucket(code)
         local left = last > now and charged <= now and (last - now) * state[4] or 0
         if left < back then back = left end
         if not final and (ahead > 0 or in_line) then back = 0 end
+        if again and ahead > 0 then back = 0 end
         if in_line then back = back - back % state[5] end
       end
       if back > level then back = level end
@@ -1614,4 +1615,4 @@ reply[3] = garbage
 return reply
 `
 
-export const DECIDE_TEST_SHA1 = '1d6fc08b70c86baeded56d6969a1c8ed12651dd7'
+export const DECIDE_TEST_SHA1 = '46c72363b13f895aa9a2a3b437e37c7b4c9012f2'

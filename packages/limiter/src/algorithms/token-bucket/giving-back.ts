@@ -33,6 +33,8 @@ export function giveBack(
     const left = endUs > nowUs && chargedUs <= nowUs ? (endUs - nowUs) * state.rate : 0
     if (left < back) back = left
     if (!last && (ahead > 0 || inLine)) back = 0
+    // a place in line comes back whole
+    if (again && ahead > 0) back = 0
     // a unit that has had its turn is not given back
     if (inLine) back -= back % state.grain
   }
