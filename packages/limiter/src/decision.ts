@@ -64,6 +64,8 @@ export interface Decision {
   release?(): Promise<void>
   /** Lets those slots last for another ttl. false: one has lapsed, and somebody else may hold it. */
   renew?(): Promise<boolean>
+  /** How long those slots last unless they are renewed, in ms. */
+  slotMs?: number
   /** How long `acquire` waited, in ms. */
   waitedMs?: number
   /** What shadow rules and candidates say; absent where none was judged. They never change the rest. */

@@ -107,7 +107,7 @@ export interface Codec<S extends State = State> {
    * its window has closed; without a receipt (0) down to unused.
    * @param chargedUs the instant of the charge; only with a receipt
    * @param again whether the rest of the same charge may be given back later
-   * @returns how many units came back, rounded down
+   * @returns how many units came back, rounded to whole ones
    */
   give(state: S, nowUs: number, units: number, receiptUs: number, chargedUs: number, again: boolean): number
 }

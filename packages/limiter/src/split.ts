@@ -104,6 +104,7 @@ export class Split {
         ? []
         : this.operateAll({ parts: held, peek: false, operation: { name, args: [] } }, where)
     }
+    decision.slotMs = Math.min(...slots.map(({ limit }) => limit.periodUs)) / 1000
     let released: Promise<void> | undefined
     decision.release = () => {
       released ??= operate('release').then(

@@ -36,6 +36,34 @@ describe('a wrapped function', () => {
     await next
   })
 
+  it('keeps its slot for as long as it runs, however short the ttl', async () => {
+    const limiter = createLimiter({ name: 'one', store: memoryStore(), limit: concurrency({ limit: 1, ttl: 30 }) })
+    const work = limiter.wrap(() => new Promise((resolve) => setTimeout(resolve, 150)))
+    const first = work()
+    for (let i = 0; i < 5; i++) {
+      await new Promise((resolve) => setTimeout(resolve, 20))
+      await expect(work()).rejects.toThrow(RateLimitedError)
+    }
+    await first
+    await work()
+    await limiter.close()
+  })
+
+  it('runs nothing where a key is missing or a cost is none, and says which', async () => {
+    let calls = 0
+    const limiter = twice()
+    const work = limiter.wrap(() => (calls += 1), { key: () => undefined as never })
+    await expect(work()).rejects.toMatchObject({ code: 'HEADGATE_INVALID_ARGUMENT', argument: 'key' })
+    for (const cost of [-1, 0.5, Number.NaN, '5' as never]) {
+      await expect(limiter.wrap(() => (calls += 1), { cost })()).rejects.toMatchObject({ argument: 'cost' })
+    }
+    for (const waitMs of [-1, Number.NaN, '5' as never]) {
+      expect(() => limiter.wrap(() => undefined, { waitMs })).toThrow(/^waitMs: /)
+    }
+    expect(() => limiter.wrap(() => undefined, { wait: 5 } as never)).toThrow(/wait/)
+    expect([calls, (await limiter.peek('')).limits[0]?.remaining]).toEqual([0, 2])
+  })
+
   it('waits where it may', async () => {
     const limiter = createLimiter({
       name: 'w',

@@ -1,5 +1,7 @@
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Decision } from './decision.ts'
 import { HeadgateError, InvalidArgumentError, show } from './errors.ts'
+import { refuseUnknown } from './options.ts'
 
 type Keys = string | Readonly<Record<string, string>>
 
@@ -30,8 +32,9 @@ export interface WrapOptions<Args extends unknown[]> {
   waitMs?: number
 }
 
-/** How often a slot is renewed while its call runs, in ms. */
-const RENEW_MS = 5000
+/** How often slots are renewed within the time that they last, while their call runs. */
+const RENEWALS = 3
+const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 /**
  * The function, limited: a call that is refused rejects with {@link RateLimitedError} and runs nothing. Slots of
@@ -43,7 +46,11 @@ export function wrap<This, Args extends unknown[], Result>(
   options: WrapOptions<Args> = {},
 ): (this: This, ...args: Args) => Promise<Result> {
   if (typeof fn !== 'function') throw new InvalidArgumentError('fn', `${show(fn)} is not a function`)
+  refuseUnknown(options, ['key', 'cost', 'waitMs'], 'wrap')
   const { key = '', cost = 1, waitMs = 0 } = options
+  if (typeof waitMs !== 'number' || !(waitMs >= 0)) {
+    throw new InvalidArgumentError('waitMs', `${show(waitMs)} is not a number of ms from 0`)
+  }
   return async function limited(this: This, ...args: Args): Promise<Result> {
     const keys = typeof key === 'function' ? key(...args) : key
     const units = typeof cost === 'function' ? cost(...args) : cost
@@ -52,17 +59,23 @@ export function wrap<This, Args extends unknown[], Result>(
         ? await limiter.acquire(keys, { cost: units, timeoutMs: waitMs })
         : await limiter.check(keys, { cost: units })
     if (!decision.allowed) throw new RateLimitedError(decision)
-    if (decision.delayMs > 0) await new Promise((resolve) => setTimeout(resolve, decision.delayMs))
-    if (decision.release === undefined) return fn.apply(this, args)
-    const renewal = setInterval(() => void decision.renew?.().catch(() => false), RENEW_MS).unref()
+    const renewal = renewing(decision)
     try {
+      if (decision.delayMs > 0) await sleep(Math.ceil(decision.delayMs))
       return await fn.apply(this, args)
     } finally {
       clearInterval(renewal)
       // What cannot be given back now lapses by itself.
-      await decision.release().catch(() => undefined)
+      await decision.release?.().catch(() => undefined)
     }
   }
+}
+
+/** Keeps the slots of a call; one that lapsed all the same is not taken again. */
+function renewing({ slotMs, renew }: Decision): NodeJS.Timeout | undefined {
+  if (slotMs === undefined || renew === undefined) return undefined
+  const everyMs = Math.min(slotMs / RENEWALS, LONGEST_TIMER_MS)
+  return setInterval(() => void renew().catch(() => false), everyMs).unref()
 }
 
 /** A decorator for methods: as {@link wrap}, for standard (TC39) and for TypeScript's experimental decorators. */

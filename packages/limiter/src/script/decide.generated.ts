@@ -296,7 +296,7 @@ local function bucket(code)
       state[2] = level - back
       if now > state[3] then state[3] = now end
       state[6] = ahead > back and ahead - back or 0
-      return math.floor(back / state[5])
+      return math.floor(back / state[5] + 0.5)
     end,
   }
   return own
@@ -1616,4 +1616,4 @@ reply[3] = garbage
 return reply
 `
 
-export const DECIDE_SHA1 = '0ced1848e9ef7ffc399cc87fb925e96d1d60d28b'
+export const DECIDE_SHA1 = 'f360d1c4148e6ba00b95a8bbe5cd1aa558b55319'

@@ -296,7 +296,7 @@ local function bucket(code)
       state[2] = level - back
       if now > state[3] then state[3] = now end
       state[6] = ahead > back and ahead - back or 0
-      return math.floor(back / state[5])
+      return math.floor(back / state[5] + 0.5)
     end,
   }
   return own
@@ -1615,4 +1615,4 @@ reply[3] = garbage
 return reply
 `
 
-export const DECIDE_TEST_SHA1 = '46c72363b13f895aa9a2a3b437e37c7b4c9012f2'
+export const DECIDE_TEST_SHA1 = '69de2ce22f9e150ed1c87ff1861cb0aa648ac851'

@@ -8,7 +8,7 @@ import { aheadLeft, type BucketState, drain } from './step.ts'
  * from beneath a charge lets it drain earlier: that is remembered, or its receipt would later take from what others have
  * charged since.
  * @param inLine whether units take their turns one by one
- * @returns units that came back, rounded down
+ * @returns units that came back, rounded: a moment after its charge a unit is nearly whole
  */
 export function giveBack(
   state: BucketState,
@@ -50,7 +50,7 @@ export function giveBack(
   state.level = level - back
   if (nowUs > state.atUs) state.atUs = nowUs
   state.ahead = ahead > back ? ahead - back : 0
-  return Math.floor(back / state.grain)
+  return Math.floor(back / state.grain + 0.5)
 }
 
 /** How many instants of giving back are told apart. */

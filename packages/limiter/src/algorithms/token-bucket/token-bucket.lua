@@ -268,7 +268,7 @@ local function bucket(code)
       state[2] = level - back
       if now > state[3] then state[3] = now end
       state[6] = ahead > back and ahead - back or 0
-      return math.floor(back / state[5])
+      return math.floor(back / state[5] + 0.5)
     end,
   }
   return own
