@@ -259,6 +259,26 @@ describe.each(['memory', 'redis'] as const)('on the %s store', (kind) => {
     expect(await remaining(engine, route)).toEqual([0, 180, 1180])
   })
 
+  it('refuses on whichever instance, and names one end of the window from both (mailgun/gubernator#208)', async () => {
+    const one = item(fixedWindow({ limit: 1, period: '30s' }))
+    const ends = new Set<number>()
+    expect((await engine.check(one)).allowed).toBe(true)
+    for (let i = 0; i < 10; i++) {
+      const decision = await (i % 2 ? engine : other).check(one)
+      expect(decision.allowed).toBe(false)
+      ends.add(Math.round((decision.at + decision.retryAfterMs) * 1000))
+      clock.advance(1000)
+    }
+    expect(ends.size).toBe(1)
+    const three = item(tokenBucket({ limit: 3, period: '1s' }))
+    let allowed = 0
+    for (let i = 0; i < 100; i++) {
+      if ((await (i % 2 ? engine : other).check(three)).allowed) allowed += 1
+      clock.advance(100)
+    }
+    expect(allowed).toBe(3 + 29)
+  })
+
   it('lets a holder keep its slots by renewing them, tells one that has lapsed, and releases once (apache/apisix#12823)', async () => {
     const two = concurrency({ limit: 2, ttl: '10s' })
     const first = await engine.check(item(two))

@@ -1,3 +1,4 @@
+import ts from 'typescript'
 import { describe, expect, it } from 'vitest'
 import { concurrency, createLimiter, memoryStore, RateLimitedError, rateLimited, tokenBucket } from './index.ts'
 
@@ -99,4 +100,28 @@ describe('the decorator', () => {
     expect(await legacy.value(1)).toBe(2)
     expect(() => rateLimited({ limiter: twice() })(method, { kind: 'class' })).toThrow(/methods only/)
   })
+
+  it.each([false, true])(
+    'is called as compilers call it, with experimentalDecorators %s',
+    async (experimentalDecorators) => {
+      const source = `class Api {
+      name = 'api'
+      @rateLimited({ limiter, key: (user) => user })
+      async get(user) { return this.name + ' ' + user }
+    }
+    return new Api()`
+      const target = ts.ScriptTarget.ES2022
+      const code = ts.transpile(`function make(rateLimited, limiter) { ${source} }`, { target, experimentalDecorators })
+      const make = new Function(`${code}; return make`)() as (...parts: unknown[]) => {
+        get(user: string): Promise<string>
+      }
+      const api = make(rateLimited, twice())
+      expect([await api.get('ann'), await api.get('ann'), await api.get('bob')]).toEqual([
+        'api ann',
+        'api ann',
+        'api bob',
+      ])
+      await expect(api.get('ann')).rejects.toMatchObject({ code: 'HEADGATE_LIMITED' })
+    },
+  )
 })
