@@ -77,14 +77,14 @@ class Ledger {
 
   /** The turns of two units are never closer than the rate says; counted in parts, so that nothing is rounded. */
   private keepsItsDistance(entries: readonly Entry[]): boolean {
-    const turns: number[] = []
+    const turns: { at: number; lasts: number }[] = []
     for (const { atUs, before, net } of entries) {
-      if (net % this.grain !== 0) return false
       const first = (atUs - START_US) * this.rate + before
-      for (let unit = 0; unit < net / this.grain; unit++) turns.push(first + unit * this.grain)
+      // Of a unit that was given back while it had its turn, what had passed of it counts.
+      for (let of = 0; of < net; of += this.grain) turns.push({ at: first + of, lasts: Math.min(this.grain, net - of) })
     }
-    turns.sort((a, b) => a - b)
-    return turns.every((turn, i) => i === 0 || turn - (turns[i - 1] as number) >= this.grain)
+    turns.sort((a, b) => a.at - b.at)
+    return turns.every(({ at, lasts }, i) => at + lasts <= (turns[i + 1]?.at ?? Number.POSITIVE_INFINITY))
   }
 
   get rate(): number {

@@ -145,7 +145,8 @@ export class Operations {
     const operate = async (name: OperationName, args: number[], cost?: number): Promise<number[]> => {
       // Where only a policy let it pass, nothing was charged but what this process keeps for itself.
       const kept = decision?.source === 'policy' ? parts.filter(({ limit }) => limit.scope === 'instance') : parts
-      const charged = kept.filter((part) => part.cost > 0)
+      // What was asked with a cost of 0 holds nothing; a caller who knows an id only may commit 0 of it.
+      const charged = decision === undefined ? kept : kept.filter((part) => part.cost > 0)
       if (charged.length === 0) return [name === 'extend' ? 1 : 0]
       const costing = cost === undefined ? charged : charged.map((part) => ({ ...part, cost }))
       return this.ways.operate({ parts: costing, peek: false, operation: op(name, ...args) }, where)

@@ -280,7 +280,6 @@ local function bucket(code)
         if left < back then back = left end
         if not final and (ahead > 0 or in_line) then back = 0 end
         if again and ahead > 0 then back = 0 end
-        if in_line then back = back - back % state[5] end
       end
       if back > level then back = level end
       forget(state, now)

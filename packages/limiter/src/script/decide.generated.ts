@@ -283,7 +283,6 @@ local function bucket(code)
         if left < back then back = left end
         if not final and (ahead > 0 or in_line) then back = 0 end
         if again and ahead > 0 then back = 0 end
-        if in_line then back = back - back % state[5] end
       end
       if back > level then back = level end
       forget(state, now)
@@ -1616,4 +1615,4 @@ reply[3] = garbage
 return reply
 `
 
-export const DECIDE_SHA1 = 'f360d1c4148e6ba00b95a8bbe5cd1aa558b55319'
+export const DECIDE_SHA1 = '44b5f8c940370f54ea76e851d6ba829c183be9c1'

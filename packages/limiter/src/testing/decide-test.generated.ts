@@ -283,7 +283,6 @@ local function bucket(code)
         if left < back then back = left end
         if not final and (ahead > 0 or in_line) then back = 0 end
         if again and ahead > 0 then back = 0 end
-        if in_line then back = back - back % state[5] end
       end
       if back > level then back = level end
       forget(state, now)
@@ -1615,4 +1614,4 @@ reply[3] = garbage
 return reply
 `
 
-export const DECIDE_TEST_SHA1 = '69de2ce22f9e150ed1c87ff1861cb0aa648ac851'
+export const DECIDE_TEST_SHA1 = 'ce350351afc9367571ced840be3bece5e0c6f1c2'

@@ -35,8 +35,6 @@ export function giveBack(
     if (!last && (ahead > 0 || inLine)) back = 0
     // a place in line comes back whole
     if (again && ahead > 0) back = 0
-    // a unit that has had its turn is not given back
-    if (inLine) back -= back % state.grain
   }
   if (back > level) back = level
   // 3. what lies above ends earlier than its receipts say, and so does what is left of this charge itself

@@ -253,8 +253,6 @@ local function bucket(code)
         if not final and (ahead > 0 or in_line) then back = 0 end
         -- a place in line comes back whole
         if again and ahead > 0 then back = 0 end
-        -- a unit that has had its turn is not given back
-        if in_line then back = back - back % state[5] end
       end
       if back > level then back = level end
       -- 3. what lies above ends earlier than its receipts say, and so does what is left of this charge itself
