@@ -127,6 +127,20 @@ describe('the memory store', () => {
     expect(admitted).toBe(0)
   })
 
+  it('keeps one shared counter of a limit for as long as it is needed, whatever gives way in between', async () => {
+    const store = memoryStore({ maxKeys: 50, clock: fakeClock() })
+    const engine = createEngine({ store })
+    const item = (key: string, cost = 1) => [{ name: 'login', limit: hourly, key, cost }]
+    let admitted = 0
+    // One of fifty is not exhausted: some samples find it, most do not.
+    for (let i = 0; i < 49; i++) await engine.check(item(`old${i}`, hourly.capacity))
+    await engine.check(item('rest', 1))
+    for (let i = 0; i < 2000; i++) if ((await engine.check(item(`new${i}`, hourly.capacity))).allowed) admitted += 1
+    // Who takes the place of one that gives way is exhausted too; the shared counter admits one.
+    expect(admitted).toBeLessThanOrEqual(2)
+    expect(store.size).toBeLessThanOrEqual(51)
+  })
+
   it('lets who is new share one counter of a limit when only exhausted ones are left, and counts them', async () => {
     const store = memoryStore({ maxKeys: 100, clock: fakeClock() })
     const engine = createEngine({ store })

@@ -85,29 +85,42 @@ class Memory implements MemoryStore, Slots {
 
   find(space: string, value: string): Slot | undefined {
     const entry = this.spaces.get(space)?.get(value)
-    if (entry !== undefined || this.ring.length < this.maxKeys || this.leastUsed() !== undefined) return entry
+    if (entry !== undefined || this.ring.length < this.maxKeys) return entry
+    const least = this.leastUsed()
+    if (least !== undefined) {
+      this.remove(least)
+      return undefined
+    }
     // Nobody may be forgotten: whoever is new shares one counter with all who are.
     this.overflowed += 1
-    return this.spaces.get(space)?.get(OVERFLOW)
+    return this.spaces.get(space)?.get(OVERFLOW) ?? this.put(space, OVERFLOW, undefined, undefined, 0, 1)
   }
 
   add(part: Part, state: State | undefined, mark: Mark | undefined, unusedAtUs: number): void {
-    const { space, limit } = part
-    let { value } = part
-    if (this.ring.length >= this.maxKeys) {
-      const least = this.leastUsed()
-      if (least !== undefined) this.remove(least)
-      else value = OVERFLOW
-    }
+    // Room was made when it was not found; the parts of one check may take a little more.
+    const least = this.ring.length >= this.maxKeys ? this.leastUsed() : undefined
+    if (least !== undefined) this.remove(least)
+    this.put(part.space, part.value, state, mark, unusedAtUs, part.limit.capacity)
+  }
+
+  private put(
+    space: string,
+    value: string,
+    state: State | undefined,
+    mark: Mark | undefined,
+    unusedAtUs: number,
+    capacity: number,
+  ): Entry {
     let entries = this.spaces.get(space)
     if (entries === undefined) {
       entries = new Map()
       this.spaces.set(space, entries)
     }
-    const entry = { value, space: entries, state, mark, unusedAtUs, capacity: limit.capacity, place: this.ring.length }
+    const entry = { value, space: entries, state, mark, unusedAtUs, capacity, place: this.ring.length }
     entries.set(value, entry)
     this.ring.push(entry)
     this.sweeper ??= this.sweepLater()
+    return entry
   }
 
   async close(): Promise<void> {
