@@ -177,9 +177,11 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
       return
     }
     if (batch.deadlineMs < this.unansweredMs) this.unansweredMs = batch.deadlineMs
-    const { sha1, extraArgs } = this.script
+    const { text, sha1, extraArgs } = this.script
     const input = batch.encode(this.clock.at(batch.deadlineMs), this.clock.at(performance.now()))
-    const args = ['EVALSHA', sha1, `${batch.keys.length}`, ...batch.keys, input, ...extraArgs()]
+    // Whoever met no script brings it along: another flush cannot come in between.
+    const script = batch.attempt > 0 && this.loading !== undefined ? ['EVAL', text] : ['EVALSHA', sha1]
+    const args = [...script, `${batch.keys.length}`, ...batch.keys, input, ...extraArgs()]
     const sentMs = performance.now()
     this.connection.send(args).then(
       (reply) => this.receive(batch, reply, sentMs),
