@@ -5,12 +5,12 @@ import { startRedis } from '../../../../test/redis.ts'
 import { TestGateway, type TestSetup } from '../test-support/gateway.ts'
 import { type Answering, TestUpstream } from '../test-support/upstream.ts'
 
-async function started(rule: object, answering?: Answering, setup: TestSetup = {}) {
+async function started(rule: object | object[], answering?: Answering, setup: TestSetup = {}) {
   const upstream = await TestUpstream.start(answering)
   const { admin, ...rest } = setup
   const gateway = await TestGateway.start({
     upstreams: [`http://127.0.0.1:${upstream.port}`],
-    rules: [{ name: 'a', description: 'd', ...rule }],
+    rules: [rule].flat().map((each, i) => ({ name: 'abc'[i], description: 'd', ...each })),
     ...rest,
     ...(admin === undefined ? {} : { admin }),
   })
@@ -91,6 +91,17 @@ describe('countIf', () => {
     expect((await get()).status).toBe(429)
   })
 
+  it('goes on for a key however many requests came, and beside slots of another rule', async () => {
+    const { get } = await started([
+      { limits: [{ by: 'global', limit: '100000/s' }], countIf: { status: 401 } },
+      { limits: [{ by: 'global', limit: 50, algorithm: 'concurrency' }] },
+    ])
+    for (let i = 0; i < 180; i++) {
+      const statuses = await Promise.all(Array.from({ length: 25 }, async () => (await get()).status))
+      expect(statuses).toEqual(Array(25).fill(200))
+    }
+  })
+
   it('charges a request that has no answer, so that leaving early is no way round it', async () => {
     const { upstream, url, get } = await started(rule, () => undefined)
     for (let i = 0; i < 3; i++) {
@@ -144,6 +155,25 @@ describe('a request that may wait', () => {
     const passed = await get('/', forged)
     expect([passed.status, performance.now() - beganMs >= 49]).toEqual([200, true])
     expect(upstream.seen.map((seen) => seen.values('x-headgate-overflow'))).toEqual([[], ['a']])
+  })
+
+  it('is refused by a rule that lets nobody wait or pass, whatever another rule allows', async () => {
+    const patient = { limits: [{ by: 'global', limit: '1/h', burst: 1 }], maxWait: '50ms', afterWait: 'allow' }
+    const { get } = await started([patient, { limits: [{ by: 'ip', limit: '2/m', burst: 2 }] }])
+    expect([(await get()).status, (await get()).status]).toEqual([200, 200])
+    // The second passed uncharged; what the other rule has left is for the next one that is charged.
+    const strict = await started([patient, { limits: [{ by: 'ip', limit: '1/m', burst: 1 }] }])
+    expect([(await strict.get()).status, (await strict.get()).status]).toEqual([200, 429])
+  })
+
+  it('waits for no other rule than those that say so, shadow rules least of all', async () => {
+    const strict = { limits: [{ by: 'global', limit: '2/s', burst: 1 }] }
+    const patient = { limits: [{ by: 'ip', limit: '100/s' }], maxWait: '2s' }
+    const { get } = await started([strict, patient])
+    expect((await get()).status).toBe(200)
+    const beganMs = performance.now()
+    expect((await get()).status).toBe(429)
+    expect(performance.now() - beganMs).toBeLessThan(300)
   })
 
   it('is shaped by a leaky bucket', async () => {

@@ -11,11 +11,14 @@ const SETTLE_TRIES = 4
 const SETTLE_AGAIN_MS = 200
 /** How often slots are renewed in the shortest time that one lasts. */
 const RENEWALS = 3
+const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 /** Whether a request's rules ask for more than a check: to wait, or to be charged by the answer. */
 export function isPatient(rules: readonly MatchedRule[]): boolean {
-  for (const { maxWaitMs, countIf } of rules) {
-    if (countIf !== undefined || (maxWaitMs !== undefined && maxWaitMs > 0)) return true
+  for (const rule of rules) {
+    // What is not enforced changes no answer.
+    if (rule.shadow === true) continue
+    if (rule.countIf !== undefined || (rule.maxWaitMs !== undefined && rule.maxWaitMs > 0)) return true
   }
   return false
 }
@@ -62,15 +65,15 @@ export class Permit {
     this.#engine = engine
     this.#waiting = waiting
     this.#items = items
-    this.#rules = rules
+    this.#rules = rules.filter(({ shadow }) => shadow !== true)
   }
 
   /** Decides, waiting as the rules say. Rejects where the request is gone. */
   async decide(): Promise<Decision> {
     if (this.#rules.some(({ countIf }) => countIf !== undefined)) return this.hold(await this.#reserve())
-    const longestMs = Math.max(0, ...this.#rules.map(({ maxWaitMs = 0 }) => maxWaitMs))
-    if (longestMs === 0 || this.#waiting.full) return this.hold(await this.#engine.check(this.#items))
-    return this.hold(await this.#acquire(longestMs))
+    const waits = this.#rules.some(({ maxWaitMs = 0 }) => maxWaitMs > 0)
+    if (!waits || this.#waiting.full) return this.hold(await this.#engine.check(this.#items))
+    return this.hold(await this.#acquire())
   }
 
   /** Waits for the turn of what was admitted, and keeps its slots. Rejects where the request is gone. */
@@ -115,30 +118,47 @@ export class Permit {
     return decision
   }
 
-  async #acquire(longestMs: number): Promise<Decision> {
+  async #acquire(): Promise<Decision> {
     const { signal } = this.#gone
+    const items = this.#items.map((item) => ({ ...item, maxWaitMs: this.#patienceOf(item) }))
+    const longestMs = Math.max(...items.map(({ maxWaitMs }) => maxWaitMs))
     this.#waiting.count += 1
     let decision: Decision
     try {
-      decision = await this.#engine.acquire(this.#items, { timeoutMs: longestMs, signal })
+      decision = await this.#engine.acquire(items, { timeoutMs: longestMs, signal })
     } finally {
       this.#waiting.count -= 1
     }
-    const refuser = this.#rules.find(({ name }) => name === decision.rule)
-    if (decision.allowed || decision.reason !== 'limit' || refuser?.afterWait !== 'allow') return decision
+    const overflow = decision.allowed ? undefined : this.#overflowOf(decision)
+    if (overflow === undefined) return decision
     // It waited in vain: it passes, uncharged, and says so by its reason.
-    const leftMs = (refuser.maxWaitMs ?? 0) - (decision.waitedMs ?? 0)
+    const leftMs = overflow - (decision.waitedMs ?? 0)
     if (leftMs > 0) await this.#waiting.wait(leftMs, signal)
     decision.allowed = true
     decision.retryAfterMs = 0
     return decision
   }
 
+  /** How long a limit lets wait, in ms: its rule says so, and a leaky bucket by its own line. */
+  #patienceOf({ rule, limit }: CheckItem): number {
+    const { maxWaitMs = 0 } = this.#rules.find(({ name }) => name === rule) ?? {}
+    return maxWaitMs === 0 && limit.delayUs !== undefined ? limit.spanUs / 1000 : maxWaitMs
+  }
+
+  /** How long it waits before it passes, in ms; undefined: a rule that refuses it does not let it by. */
+  #overflowOf({ reason, limits }: Decision): number | undefined {
+    if (reason !== 'limit') return undefined
+    const refusing = limits.filter(({ retryAfterMs }) => retryAfterMs > 0)
+    const rules = refusing.map((status) => this.#rules.find(({ name }) => name === status.rule))
+    const passes = rules.every((rule) => rule?.afterWait === 'allow') && refusing.every(({ blocked }) => !blocked)
+    return passes && rules.length > 0 ? Math.max(...rules.map((rule) => rule?.maxWaitMs ?? 0)) : undefined
+  }
+
   #keep(decision: Decision): void {
-    const lastsMs = this.#items.flatMap(({ limit }) => (limit.holdsSlots === true ? [limit.periodUs / 1000] : []))
+    const { slotMs = Number.POSITIVE_INFINITY } = decision
     this.#release = decision.release?.bind(decision)
     if (this.#gone.signal.aborted) this.close()
-    else this.#renewal = setInterval(() => this.#renew(decision), Math.min(...lastsMs) / RENEWALS).unref()
+    else this.#renewal = setInterval(() => this.#renew(decision), Math.min(slotMs / RENEWALS, LONGEST_TIMER_MS)).unref()
   }
 
   #renew(decision: Decision): void {

@@ -92,3 +92,19 @@ it.each([
     expect.stringContaining('has no meaning with allow: true'),
   ])
 })
+
+it.each(['countIf: { status: 401 }', 'maxWait: 1s', 'penalty: { refusals: 1, within: 1s, block: 1s }'])(
+  'a rule in mode shadow refuses %s, which would go by an answer that it does not touch',
+  (key) => {
+    expect(errors(rule(`mode: shadow, ${key}`))).toEqual([
+      expect.stringContaining(`UNSUPPORTED rules[0].${key.split(':')[0]}: is not supported yet in mode: shadow`),
+    ])
+  },
+)
+
+it('a candidate is refused beside countIf', () => {
+  const candidate = 'candidate: { limits: [{ by: ip, limit: 1/s }] }'
+  expect(errors(rule(`countIf: { status: 401 }, ${candidate}`))).toEqual([
+    expect.stringContaining('UNSUPPORTED rules[0].candidate: is not supported yet beside countIf'),
+  ])
+})

@@ -48,8 +48,10 @@ function compileRule(
   const limits = compileLimits(values, match, path, dimensions, report)
   const candidate = compileCandidate(values, limits, match, path, dimensions, report)
   const waiting = waitingOf(values, path, report)
+  const written = values.mode ?? defaults?.mode ?? 'enforce'
+  const mode = written === false ? 'off' : written
+  refuseBeside(values, mode, path, report)
   const cost = costOf(values, path, report)
-  const mode = values.mode ?? defaults?.mode ?? 'enforce'
   if (mode === 'shadow') refuseOwn(values.limits, [...path, 'limits'], 'in mode: shadow', report)
   if (values.countIf !== undefined && limits.some(({ limit }) => limit.limit?.holdsSlots === true)) {
     const message =
@@ -61,7 +63,7 @@ function compileRule(
     name: values.name,
     ...(values.description === undefined ? {} : { description: values.description }),
     kind,
-    mode: mode === false ? 'off' : mode,
+    mode,
     onStoreFailure: values.onStoreFailure ?? defaults?.onStoreFailure ?? 'local',
     headers: values.headers ?? defaults?.headers ?? 'standard',
     disclose: values.disclose ?? false,
@@ -129,6 +131,21 @@ function compileCandidate(
     )
   }
   return plans
+}
+
+/** What goes by the answer, or makes it wait, cannot be judged beside it. */
+function refuseBeside(values: RuleValues, mode: CompiledRule['mode'], path: Path, report: Report): void {
+  const refuse = (key: string, message: string) =>
+    report.add([...path, key], 'HEADGATE_RULES_UNSUPPORTED', message, { at: 'key' })
+  if (mode === 'shadow') {
+    for (const key of ['countIf', 'maxWait', 'afterWait', 'penalty'] as const) {
+      if (values[key] !== undefined)
+        refuse(key, 'is not supported yet in mode: shadow; leave it out, or enforce the rule')
+    }
+  }
+  if (values.countIf !== undefined && values.candidate !== undefined) {
+    refuse('candidate', 'is not supported yet beside countIf; leave one of the two out')
+  }
 }
 
 function waitingOf(values: RuleValues, path: Path, report: Report): Pick<CompiledRule, 'maxWaitMs' | 'afterWait'> {
