@@ -32,6 +32,8 @@ export interface LimitStatus {
   remaining: number
   /** How long until this limit would admit the same cost; 0 where it admits, Infinity where it never can. */
   retryAfterMs: number
+  /** The key is blocked. */
+  blocked?: true
   /** How long until `remaining` grows; 0 when unused. */
   nextMs: number
   /** How long until the budget is as if unused, or the window ends; 0 when unused. */

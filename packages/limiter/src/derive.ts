@@ -185,7 +185,10 @@ function tellAll(parts: readonly Part[], verdict: Verdict, limits: LimitStatus[]
     const status = blank(rule, name)
     limit.tell(view, at, nowUs, allowed ? 0 : cost, status)
     const isBlocked = p === blockedPart
-    if (isBlocked) status.retryAfterMs = Math.max(status.retryAfterMs, (blockedUs - nowUs) / 1000)
+    if (isBlocked) {
+      status.blocked = true
+      status.retryAfterMs = Math.max(status.retryAfterMs, (blockedUs - nowUs) / 1000)
+    }
     if (
       !allowed &&
       (isBlocked || !limit.admits(view, at, cost)) &&

@@ -20,7 +20,7 @@ import {
 import { refuseUnknown } from './options.ts'
 import { type CheckItem, judgedOf, partsOf } from './part.ts'
 import { isSpecial, Split } from './split.ts'
-import type { Check, LocalStore, Operation, Part, RemoteStore, Store, Verdict } from './store.ts'
+import type { Check, LocalStore, Operation, Part, RemoteStore, Store, StoreFault, Verdict } from './store.ts'
 import { memoryStore } from './stores/memory.ts'
 
 export interface EngineOptions {
@@ -216,7 +216,7 @@ export class EngineCore implements Engine {
 
   async close(): Promise<void> {
     this.closed = true
-    this.operations.close()
+    await this.operations.close()
     this.door?.close()
     this.unwatch?.()
     this.emitter.removeAllListeners()
@@ -241,7 +241,8 @@ export class EngineCore implements Engine {
 
   /** An operation on keys, where they are kept. @throws StoreUnavailableError (rejected) */
   async operate(check: Check, where: 'store' | 'local' = 'store'): Promise<number[]> {
-    if (this.closed) throw closedError()
+    // Places of those who wait are given back while it closes.
+    if (this.closed && !this.operations.givesBack) throw closedError()
     return this.split.operate(check, async (shared) => {
       if (where === 'local' && this.policy !== undefined) return settled(this.policy, shared)
       if (this.store.kind === 'local') return results(shared, this.store.judge(shared))
@@ -249,7 +250,9 @@ export class EngineCore implements Engine {
         return results(shared, await this.store.run(shared, performance.now() + this.timeoutMs))
       } catch (error) {
         const { name } = check.operation as Operation
-        throw new StoreUnavailableError(`${name}: nothing was changed: ${(error as Error).message}`, { cause: error })
+        const { message, notRun } = error as StoreFault
+        const what = notRun ? 'nothing was changed' : 'it was not confirmed, and may have been done all the same'
+        throw new StoreUnavailableError(`${name}: ${what}: ${message}`, { cause: error })
       }
     })
   }

@@ -203,6 +203,31 @@ describe('slots', () => {
 })
 
 describe('a place in line', () => {
+  it('is given back when the limiter closes', async () => {
+    const store = memoryStore({ clock: fakeClock() })
+    const one = tokenBucket({ limit: 1, period: '1h' })
+    const item = [{ name: 'one', limit: one, key: '' }]
+    const [waits, stays] = [createEngine({ store }), createEngine({ store })]
+    await stays.check(item)
+    const waiting = waits.acquire(item, { timeoutMs: 10_000_000 }).catch((error: unknown) => error)
+    const closing = waits.close()
+    expect(await waiting).toMatchObject({ code: 'HEADGATE_CLOSED' })
+    await closing
+    expect((await stays.peek(item)).retryAfterMs).toBe(3_600_000)
+  })
+
+  it('lets a leaky bucket shape also where another limit has no line', async () => {
+    const { engine } = rig()
+    const items = [
+      { name: 'leaky', limit: leakyBucket({ limit: 20, period: '1s', queue: 5 }), key: '' },
+      { name: 'log', limit: slidingLog({ limit: 100, period: '1s' }), key: '' },
+    ]
+    await engine.acquire(items)
+    const beganMs = performance.now()
+    expect(await engine.acquire(items)).toMatchObject({ allowed: true, delayMs: 0 })
+    expect(performance.now() - beganMs).toBeGreaterThanOrEqual(49)
+  })
+
   it('that is given back by another than the last is not given to a second caller', async () => {
     const { engine, item } = rig()
     const one = tokenBucket({ limit: 1, period: '1s' })
@@ -213,8 +238,9 @@ describe('a place in line', () => {
     await expect(waited[1]).rejects.toThrow('gone')
     const next = await engine.acquire(item(one), { timeoutMs: 2500 })
     expect([next.allowed, next.reason]).toEqual([false, 'limit'])
-    await engine.close()
+    const closing = engine.close()
     await expect(third).rejects.toThrow(/closed/)
+    await closing
   })
 
   it('is refused at once where it comes too late, and where it never comes', async () => {

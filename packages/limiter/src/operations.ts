@@ -94,6 +94,8 @@ export class Operations {
   private readonly ways: Ways
   private readonly closing = new AbortController()
   private waiting = 0
+  /** Places that are being given back. */
+  private readonly leaving = new Set<Promise<unknown>>()
 
   constructor(ways: Ways) {
     this.ways = ways
@@ -132,7 +134,7 @@ export class Operations {
   async reserve(judged: Judged, options: ReserveOptions = {}): Promise<Reserved> {
     const { holdMs = DEFAULT_HOLD_MS, id = randomUUID() } = options
     const operation = op('reserve', idOf(id), Math.ceil(spanOf(holdMs, 'holdMs', 1) * 1000))
-    refuseSlots(judged.parts)
+    refuseSlotsAlone(judged.parts)
     const decision: Reserved = await this.ways.run({ ...judged, peek: false, operation }, options)
     if (decision.allowed) decision.reservation = this.reservation(judged.parts, id, decision)
     return decision
@@ -141,12 +143,13 @@ export class Operations {
   reservation(parts: readonly Part[], id: string, decision?: Decision): Reservation {
     const number = idOf(id)
     const where = whereOf(decision)
-    refuseSlots(parts)
+    refuseSlotsAlone(parts)
     const operate = async (name: OperationName, args: number[], cost?: number): Promise<number[]> => {
       // Where only a policy let it pass, nothing was charged but what this process keeps for itself.
       const kept = decision?.source === 'policy' ? parts.filter(({ limit }) => limit.scope === 'instance') : parts
       // What was asked with a cost of 0 holds nothing; a caller who knows an id only may commit 0 of it.
-      const charged = decision === undefined ? kept : kept.filter((part) => part.cost > 0)
+      const held = kept.filter(({ limit }) => limit.holdsSlots !== true)
+      const charged = decision === undefined ? held : held.filter((part) => part.cost > 0)
       if (charged.length === 0) return [name === 'extend' ? 1 : 0]
       const costing = cost === undefined ? charged : charged.map((part) => ({ ...part, cost }))
       return this.ways.operate({ parts: costing, peek: false, operation: op(name, ...args) }, where)
@@ -204,9 +207,16 @@ export class Operations {
     return (await this.ways.operate({ parts, peek: false, operation: op('unblock') })).includes(1)
   }
 
-  /** Whoever still waits is told. */
-  close(): void {
+  get givesBack(): boolean {
+    return this.leaving.size > 0
+  }
+
+  /** Whoever still waits is told, and its place is given back. */
+  async close(): Promise<void> {
     this.closing.abort(new HeadgateError('HEADGATE_CLOSED', 'the limiter was closed while this caller waited'))
+    // They hear of it in turns of the event loop that come before this one.
+    await sleep(0)
+    await Promise.all(this.leaving)
   }
 
   /** Waits for a place that was booked; who does not wait for it gives it back. */
@@ -214,11 +224,23 @@ export class Operations {
     try {
       await this.pause(ms, signal)
     } catch (error) {
-      if (receipt !== undefined) {
-        const whole = parts.map(() => true)
-        await this.refund(parts, { receipt }, whole).catch(() => undefined)
-      }
+      if (receipt !== undefined) await this.giveBack(parts, receipt)
       throw error
+    }
+  }
+
+  private async giveBack(parts: readonly Part[], receipt: string): Promise<void> {
+    const whole = parts.map(() => true)
+    let done: () => void = () => undefined
+    const leaving = new Promise<void>((resolve) => {
+      done = resolve
+    })
+    this.leaving.add(leaving)
+    try {
+      await this.refund(parts, { receipt }, whole).catch(() => undefined)
+    } finally {
+      this.leaving.delete(leaving)
+      done()
     }
   }
 
@@ -230,7 +252,11 @@ export class Operations {
     try {
       for (let tryMs = FIRST_TRY_MS; ; tryMs = Math.min(LAST_TRY_MS, tryMs * 2)) {
         const decision = await this.ways.run({ ...judged, peek: false }, options)
-        const leftMs = begun + longestMs - performance.now()
+        if (decision.allowed) {
+          if (decision.delayMs > 0) await this.waitFor(decision.delayMs, judged, decision, options.signal)
+          decision.delayMs = 0
+        }
+        const leftMs = begun + patienceMs(judged.parts, decision, longestMs) - performance.now()
         decision.waitedMs = performance.now() - begun
         // Slots come back earlier than they lapse.
         const slots = judged.parts.some(({ limit }) => limit.holdsSlots)
@@ -262,6 +288,14 @@ function waiting(part: Part): Part {
   return part.maxWaitMs === undefined ? part : { ...part, id: Math.max(1, Math.floor(part.maxWaitMs * 1000)) }
 }
 
+/** How long those that refuse let wait: the shortest of them counts. */
+function patienceMs(parts: readonly Part[], { limits }: Decision, longestMs: number): number {
+  return limits.reduce((shortestMs, { retryAfterMs }, i) => {
+    const ownMs = parts[i]?.maxWaitMs
+    return retryAfterMs > 0 && ownMs !== undefined && ownMs < shortestMs ? ownMs : shortestMs
+  }, longestMs)
+}
+
 /** Where a decision's charges stand. */
 function whereOf(decision: Decision | undefined): 'store' | 'local' {
   return decision?.source === 'local' ? 'local' : 'store'
@@ -291,8 +325,9 @@ function spanOf(ms: unknown, argument: string, least: number): number {
   )
 }
 
-function refuseSlots(parts: readonly Part[]): void {
-  const slots = parts.find(({ limit }) => limit.holdsSlots)
+/** Slots beside other limits are held as long as they are; a reservation of slots alone holds nothing. */
+function refuseSlotsAlone(parts: readonly Part[]): void {
+  const slots = parts.every(({ limit }) => limit.holdsSlots) ? parts[0] : undefined
   if (slots === undefined) return
   throw new InvalidArgumentError(
     'limits',

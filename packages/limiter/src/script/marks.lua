@@ -29,6 +29,19 @@ local function settle(state, mark, now)
   return true
 end
 
+-- The place (from 0) of the settled hold that gives way where there are as many as may be; nil: none does.
+local function settled_place(mark)
+  for i = 0, #mark[2] / HOLD - 1 do
+    if list_number(mark[2], i * HOLD + 17) == 0 then return i end
+  end
+  return nil
+end
+
+-- Whether nothing more can be held.
+local function crowded(mark)
+  return #mark[2] >= MAX_HOLDS * HOLD and not settled_place(mark)
+end
+
 -- How long state and mark mean anything, in µs.
 local function lifetime_of(state, mark, now)
   local lifetime = state and algorithm(state[1]).lifetime(state, now) or 0

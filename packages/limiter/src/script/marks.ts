@@ -24,7 +24,7 @@ export interface Hold {
 }
 
 /** The most holds under one key. */
-export const MAX_HOLDS = 4096
+const MAX_HOLDS = 4096
 /** How many that have lapsed are settled in one call. */
 const MAX_SETTLED = 64
 
@@ -32,9 +32,20 @@ export function newMark(): Mark {
   return { blockedUs: 0, holds: [] }
 }
 
+/** The place of the settled hold that gives way where there are as many as may be; −1: none does. */
+function settledPlace({ holds }: Mark): number {
+  return holds.findIndex(({ units }) => units === 0)
+}
+
+/** Whether nothing more can be held. */
+export function isCrowded(mark: Mark | undefined): boolean {
+  return mark !== undefined && mark.holds.length >= MAX_HOLDS && settledPlace(mark) < 0
+}
+
 /** Puts a hold behind those that do not lapse later. */
 export function hold(mark: Mark, entry: Hold): void {
   const { holds } = mark
+  if (holds.length >= MAX_HOLDS) holds.splice(settledPlace(mark), 1)
   let place = holds.length
   while (place > 0 && (holds[place - 1] as Hold).lapseUs > entry.lapseUs) place -= 1
   holds.splice(place, 0, entry)

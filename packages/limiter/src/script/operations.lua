@@ -45,6 +45,7 @@ end
 
 local function hold(key, lapse, id, units, receipt, charged)
   local mark = mark_of(key)
+  if #mark[2] >= MAX_HOLDS * HOLD then mark[2] = list_remove(mark[2], HOLD, settled_place(mark), 1) end
   mark[2] = list_insert(mark[2], HOLD, struct.pack('>ddddd', lapse, id, units, receipt, charged))
 end
 
@@ -103,7 +104,7 @@ define_operations = function()
             reply[result] = 1
             return 1, false
           end
-          if #mark[2] >= MAX_HOLDS * HOLD then
+          if crowded(mark) then
             local lapse = list_number(mark[2], 1)
             if lapse > full_until then full_until = lapse end
           end
@@ -117,6 +118,8 @@ define_operations = function()
       return 1, true
     end,
     charged = function(operation, p, key)
+      -- slots are held by themselves
+      if part_limit[p][1] == CONCURRENCY then return end
       local receipt = part_own[p].receipt(part_limit[p], reply, part_at[p], now)
       hold(key, now + operation[2], operation[1], part_cost[p], receipt, now)
     end,
@@ -128,7 +131,7 @@ define_operations = function()
     on_key = function(operation, p, key, state, mark)
       if operation[1] > 0 then
         if mark and list_find(mark[2], HOLD, operation[1]) then return 0 end
-        if mark and #mark[2] >= MAX_HOLDS * HOLD then return 0 end
+        if mark and crowded(mark) then return 0 end
       end
       if not state then return 0 end
       local back = algorithm(state[1]).give(state, now, part_cost[p], part_id[p], operation[2], operation[3] == 1)
@@ -173,7 +176,7 @@ define_operations = function()
           touch(key)
           -- 4. a repetition of what was charged anew is known too
           local others = marks[key]
-          if not place and (not others or #others[2] < MAX_HOLDS * HOLD) then known(key, operation[1], now) end
+          if not place and not (others and crowded(others)) then known(key, operation[1], now) end
         end
         if taken < more then return late + 3 end
       end

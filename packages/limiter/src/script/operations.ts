@@ -4,7 +4,7 @@ import { MAX_EXACT } from '../algorithms/exact.ts'
 import { codecOf } from '../algorithms/index.ts'
 import type { Operation, OperationName, Part } from '../store.ts'
 import { type Filled, type Judging, keep, kept, type Slot, settled, unborn } from './judging.ts'
-import { findHold, type Hold, hold, MAX_HOLDS, type Mark, newMark } from './marks.ts'
+import { findHold, type Hold, hold, isCrowded, type Mark, newMark } from './marks.ts'
 
 /** How long an id is known when it is settled, in µs; a refund's, beyond its receipt. */
 const KNOWN_US = 60_000_000
@@ -78,7 +78,7 @@ export const JUDGED: { readonly [name: string]: JudgedOperation } = {
           verdict.allowed = true
           return false
         }
-        if (mark !== undefined && mark.holds.length >= MAX_HOLDS) {
+        if (mark !== undefined && isCrowded(mark)) {
           const lapseUs = (mark.holds[0] as Hold).lapseUs
           if (lapseUs > fullUntilUs) fullUntilUs = lapseUs
         }
@@ -92,6 +92,8 @@ export const JUDGED: { readonly [name: string]: JudgedOperation } = {
 
     charged(judging, p, slot, [id = 0, holdUs = 0]) {
       const { limit } = judging.parts[p] as Part
+      // Slots are held by themselves.
+      if (limit.holdsSlots === true) return
       const receiptUs = limit.receiptUs(judging.view, judging.at[p] as number, judging.nowUs)
       const { nowUs, cost } = judging
       hold(markOf(slot), { lapseUs: nowUs + holdUs, id, units: cost[p] as number, receiptUs, chargedUs: nowUs })
@@ -106,7 +108,7 @@ export const ON_KEYS: {
   refund(judging, part, [id = 0, chargedUs = 0, again = 0]) {
     const { slot, nowUs } = open(judging, part)
     if (id > 0 && findHold(slot?.mark, id) >= 0) return 0
-    if (id > 0 && (slot?.mark?.holds.length ?? 0) >= MAX_HOLDS) return 0
+    if (id > 0 && isCrowded(slot?.mark)) return 0
     if (slot?.state === undefined) return 0
     const receiptUs = part.id ?? 0
     const back = codecOf(slot.state).give(slot.state, nowUs, part.cost, receiptUs, chargedUs, again === 1)
@@ -146,7 +148,7 @@ export const ON_KEYS: {
       if (taken > 0) {
         const charged = keep(slot, part, limit.take(slot?.state, nowUs, view, 0, taken, id))
         // 4. a repetition of what was charged anew is known too
-        if (place < 0 && (charged.mark?.holds.length ?? 0) < MAX_HOLDS) {
+        if (place < 0 && !isCrowded(charged.mark)) {
           hold(markOf(charged), known(id, nowUs))
           kept(charged)
         }

@@ -1155,6 +1155,15 @@ local function settle(state, mark, now)
   mark[2] = list_remove(mark[2], HOLD, 0, lapsed)
   return true
 end
+local function settled_place(mark)
+  for i = 0, #mark[2] / HOLD - 1 do
+    if list_number(mark[2], i * HOLD + 17) == 0 then return i end
+  end
+  return nil
+end
+local function crowded(mark)
+  return #mark[2] >= MAX_HOLDS * HOLD and not settled_place(mark)
+end
 local function lifetime_of(state, mark, now)
   local lifetime = state and algorithm(state[1]).lifetime(state, now) or 0
   if not mark then return lifetime end
@@ -1274,6 +1283,7 @@ local function mark_of(key)
 end
 local function hold(key, lapse, id, units, receipt, charged)
   local mark = mark_of(key)
+  if #mark[2] >= MAX_HOLDS * HOLD then mark[2] = list_remove(mark[2], HOLD, settled_place(mark), 1) end
   mark[2] = list_insert(mark[2], HOLD, struct.pack('>ddddd', lapse, id, units, receipt, charged))
 end
 local KNOWN = 60000000
@@ -1323,7 +1333,7 @@ define_operations = function()
             reply[result] = 1
             return 1, false
           end
-          if #mark[2] >= MAX_HOLDS * HOLD then
+          if crowded(mark) then
             local lapse = list_number(mark[2], 1)
             if lapse > full_until then full_until = lapse end
           end
@@ -1337,6 +1347,7 @@ define_operations = function()
       return 1, true
     end,
     charged = function(operation, p, key)
+      if part_limit[p][1] == CONCURRENCY then return end
       local receipt = part_own[p].receipt(part_limit[p], reply, part_at[p], now)
       hold(key, now + operation[2], operation[1], part_cost[p], receipt, now)
     end,
@@ -1346,7 +1357,7 @@ define_operations = function()
     on_key = function(operation, p, key, state, mark)
       if operation[1] > 0 then
         if mark and list_find(mark[2], HOLD, operation[1]) then return 0 end
-        if mark and #mark[2] >= MAX_HOLDS * HOLD then return 0 end
+        if mark and crowded(mark) then return 0 end
       end
       if not state then return 0 end
       local back = algorithm(state[1]).give(state, now, part_cost[p], part_id[p], operation[2], operation[3] == 1)
@@ -1385,7 +1396,7 @@ define_operations = function()
           states[key] = own.take(limit, states[key], now, scratch, 1, taken, operation[1])
           touch(key)
           local others = marks[key]
-          if not place and (not others or #others[2] < MAX_HOLDS * HOLD) then known(key, operation[1], now) end
+          if not place and not (others and crowded(others)) then known(key, operation[1], now) end
         end
         if taken < more then return late + 3 end
       end
@@ -1614,4 +1625,4 @@ reply[3] = garbage
 return reply
 `
 
-export const DECIDE_TEST_SHA1 = 'ce350351afc9367571ced840be3bece5e0c6f1c2'
+export const DECIDE_TEST_SHA1 = 'c7859625984d5522c1e4132e06f0c4ae3eeb3941'
