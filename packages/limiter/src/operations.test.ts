@@ -238,9 +238,8 @@ describe('a place in line', () => {
     await expect(waited[1]).rejects.toThrow('gone')
     const next = await engine.acquire(item(one), { timeoutMs: 2500 })
     expect([next.allowed, next.reason]).toEqual([false, 'limit'])
-    const closing = engine.close()
+    await engine.close()
     await expect(third).rejects.toThrow(/closed/)
-    await closing
   })
 
   it('is refused at once where it comes too late, and where it never comes', async () => {

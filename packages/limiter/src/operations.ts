@@ -2,6 +2,7 @@ import { createHash, randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Decision } from './decision.ts'
 import { resultOf } from './derive.ts'
+import { LONGEST_TIMER_MS } from './duration.ts'
 import { HeadgateError, InvalidArgumentError, show } from './errors.ts'
 import { costOf } from './part.ts'
 import { chargedWhere, readReceipt } from './receipt.ts'
@@ -85,7 +86,6 @@ const LONGEST_MS = 3660 * 86_400_000
 const MAX_WAITING = 10_000
 const FIRST_TRY_MS = 5
 const LAST_TRY_MS = 100
-const LONGEST_TIMER_MS = 2 ** 31 - 1
 /** Results of `commit` where nothing was held any more. */
 const LATE = [1, 4]
 
@@ -94,8 +94,9 @@ export class Operations {
   private readonly ways: Ways
   private readonly closing = new AbortController()
   private waiting = 0
-  /** Places that are being given back. */
-  private readonly leaving = new Set<Promise<unknown>>()
+  /** Callers that wait for a place that they booked. */
+  private readonly inLine = new Set<Promise<void>>()
+  private givingBack = 0
 
   constructor(ways: Ways) {
     this.ways = ways
@@ -208,39 +209,37 @@ export class Operations {
   }
 
   get givesBack(): boolean {
-    return this.leaving.size > 0
+    return this.givingBack > 0
   }
 
   /** Whoever still waits is told, and its place is given back. */
   async close(): Promise<void> {
     this.closing.abort(new HeadgateError('HEADGATE_CLOSED', 'the limiter was closed while this caller waited'))
-    // They hear of it in turns of the event loop that come before this one.
-    await sleep(0)
-    await Promise.all(this.leaving)
+    await Promise.allSettled(this.inLine)
   }
 
   /** Waits for a place that was booked; who does not wait for it gives it back. */
-  private async waitFor(ms: number, { parts }: Judged, { receipt }: Decision, signal?: AbortSignal): Promise<void> {
-    try {
-      await this.pause(ms, signal)
-    } catch (error) {
-      if (receipt !== undefined) await this.giveBack(parts, receipt)
+  private async waitFor(ms: number, judged: Judged, decision: Decision, signal?: AbortSignal): Promise<void> {
+    const waited = this.pause(ms, signal).catch(async (error: unknown) => {
+      await this.giveBack(judged.parts, decision.receipt)
       throw error
+    })
+    this.inLine.add(waited)
+    try {
+      await waited
+    } finally {
+      this.inLine.delete(waited)
     }
   }
 
-  private async giveBack(parts: readonly Part[], receipt: string): Promise<void> {
+  private async giveBack(parts: readonly Part[], receipt: string | undefined): Promise<void> {
+    if (receipt === undefined) return
     const whole = parts.map(() => true)
-    let done: () => void = () => undefined
-    const leaving = new Promise<void>((resolve) => {
-      done = resolve
-    })
-    this.leaving.add(leaving)
+    this.givingBack += 1
     try {
       await this.refund(parts, { receipt }, whole).catch(() => undefined)
     } finally {
-      this.leaving.delete(leaving)
-      done()
+      this.givingBack -= 1
     }
   }
 
