@@ -9,6 +9,7 @@ const parts = [
   'algorithms/exact.lua',
   'algorithms/codes.lua',
   'algorithms/list.lua',
+  'algorithms/counted.lua',
   'algorithms/since.lua',
   'algorithms/token-bucket/token-bucket.lua',
   'algorithms/leaky-bucket/leaky-bucket.lua',

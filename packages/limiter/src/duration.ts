@@ -1,5 +1,8 @@
 import { InvalidArgumentError, show } from './errors.ts'
 
+/** The longest time that a timer of Node's can wait, in ms: 24.8 days. Above, it fires at once. */
+export const LONGEST_TIMER_MS = 2 ** 31 - 1
+
 /** A span of time: `'250ms' '1s' '1m' '1h' '1d' '1w'`, or a number of milliseconds. */
 export type Duration = number | string
 

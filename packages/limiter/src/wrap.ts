@@ -1,5 +1,6 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Decision } from './decision.ts'
+import { LONGEST_TIMER_MS } from './duration.ts'
 import { HeadgateError, InvalidArgumentError, show } from './errors.ts'
 import { refuseUnknown } from './options.ts'
 
@@ -34,7 +35,6 @@ export interface WrapOptions<Args extends unknown[]> {
 
 /** How often slots are renewed within the time that they last, while their call runs. */
 const RENEWALS = 3
-const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 /**
  * The function, limited: a call that is refused rejects with {@link RateLimitedError} and runs nothing. Slots of

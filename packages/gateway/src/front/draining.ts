@@ -1,10 +1,8 @@
 import type { Server } from 'node:http'
+import { MAX_TIMER_MS } from '../timers.ts'
 
 /** How often connections that have become idle are looked for. */
 const SWEEP_MS = 50
-
-/** A timer that is set to more goes off at once. */
-const MAX_TIMER_MS = 2 ** 31 - 1
 
 /**
  * Stops accepting and lets the server's requests finish. What is not finished after `drainMs` is cut.

@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { CheckItem, Decision, Engine, MatchedRule } from 'headgate'
+import { MAX_TIMER_MS } from '../timers.ts'
 
 /** How many requests may wait at once, for a place in line or for their turn; the next ones do not wait. */
 const MAX_WAITING = 10_000
@@ -11,7 +12,6 @@ const SETTLE_TRIES = 4
 const SETTLE_AGAIN_MS = 200
 /** How often slots are renewed in the shortest time that one lasts. */
 const RENEWALS = 3
-const LONGEST_TIMER_MS = 2 ** 31 - 1
 
 /** Whether a request's rules ask for more than a check: to wait, or to be charged by the answer. */
 export function isPatient(rules: readonly MatchedRule[]): boolean {
@@ -35,7 +35,9 @@ export class Waiting {
   async wait(ms: number, signal: AbortSignal): Promise<void> {
     this.count += 1
     try {
-      await sleep(ms, undefined, { signal })
+      for (let leftMs = ms; leftMs > 0; leftMs -= MAX_TIMER_MS) {
+        await sleep(Math.min(leftMs, MAX_TIMER_MS), undefined, { signal })
+      }
     } finally {
       this.count -= 1
     }
@@ -158,7 +160,7 @@ export class Permit {
     const { slotMs = Number.POSITIVE_INFINITY } = decision
     this.#release = decision.release?.bind(decision)
     if (this.#gone.signal.aborted) this.close()
-    else this.#renewal = setInterval(() => this.#renew(decision), Math.min(slotMs / RENEWALS, LONGEST_TIMER_MS)).unref()
+    else this.#renewal = setInterval(() => this.#renew(decision), Math.min(slotMs / RENEWALS, MAX_TIMER_MS)).unref()
   }
 
   #renew(decision: Decision): void {

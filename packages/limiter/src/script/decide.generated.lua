@@ -68,6 +68,15 @@ end
 local function list_remove(list, width, from, count)
   return string.sub(list, 1, from * width) .. string.sub(list, (from + count) * width + 1)
 end
+local function counted_admits(limit, view, at, cost)
+  return limit[2] > 0 and (cost == 0 or view[at] <= limit[2] - cost)
+end
+local function counted_room(limit, view, at)
+  return view[at] < limit[2] and limit[2] - view[at] or 0
+end
+local function counted_capacity(limit)
+  return limit[2]
+end
 local SINCE_LIFETIME = 316224000000000
 builders[SINCE] = function()
   return {
@@ -357,12 +366,8 @@ builders[FIXED_WINDOW] = function()
       view[at] = units < limit[2] and units or limit[2]
       view[at + 1] = window_end(limit, now)
     end,
-    admits = function(limit, view, at, cost)
-      return limit[2] > 0 and (cost == 0 or view[at] <= limit[2] - cost)
-    end,
-    room = function(limit, view, at)
-      return view[at] < limit[2] and limit[2] - view[at] or 0
-    end,
+    admits = counted_admits,
+    room = counted_room,
     place = function(limit, view, at, now, cost)
       if limit[2] == 0 or cost > limit[2] then return -1 end
       local ahead = window_ahead(limit, view[at], cost)
@@ -370,9 +375,7 @@ builders[FIXED_WINDOW] = function()
       if limit[4] == 2 then return -1 end
       return view[at + 1] - now + (ahead - 1) * limit[3]
     end,
-    capacity = function(limit)
-      return limit[2]
-    end,
+    capacity = counted_capacity,
     wrote = function(limit, state)
       return state[5] == 0 or (state[4] == limit[2] and state[5] == limit[3])
     end,
@@ -670,15 +673,9 @@ builders[SLIDING_WINDOW] = function()
     adopt = function(limit, units, now, view, at)
       look(limit, { units < limit[2] and units or limit[2] }, false, now, view, at, 0)
     end,
-    admits = function(limit, view, at, cost)
-      return limit[2] > 0 and (cost == 0 or view[at] <= limit[2] - cost)
-    end,
-    room = function(limit, view, at)
-      return view[at] < limit[2] and limit[2] - view[at] or 0
-    end,
-    capacity = function(limit)
-      return limit[2]
-    end,
+    admits = counted_admits,
+    room = counted_room,
+    capacity = counted_capacity,
     wrote = function()
       return true
     end,
@@ -932,15 +929,9 @@ builders[SLIDING_LOG] = function()
     adopt = function(limit, units, now, view, at)
       look(limit, adopted(limit, units < limit[2] and units or limit[2], now), now, view, at, 0)
     end,
-    admits = function(limit, view, at, cost)
-      return limit[2] > 0 and (cost == 0 or view[at] <= limit[2] - cost)
-    end,
-    room = function(limit, view, at)
-      return view[at] < limit[2] and limit[2] - view[at] or 0
-    end,
-    capacity = function(limit)
-      return limit[2]
-    end,
+    admits = counted_admits,
+    room = counted_room,
+    capacity = counted_capacity,
     wrote = function()
       return true
     end,
@@ -1041,15 +1032,9 @@ builders[CONCURRENCY] = function()
     adopt = function(limit, units, now, view, at)
       look(limit, '', view, at, 0)
     end,
-    admits = function(limit, view, at, cost)
-      return limit[2] > 0 and (cost == 0 or view[at] <= limit[2] - cost)
-    end,
-    room = function(limit, view, at)
-      return view[at] < limit[2] and limit[2] - view[at] or 0
-    end,
-    capacity = function(limit)
-      return limit[2]
-    end,
+    admits = counted_admits,
+    room = counted_room,
+    capacity = counted_capacity,
     wrote = function(limit, state)
       return true
     end,

@@ -71,6 +71,15 @@ end
 local function list_remove(list, width, from, count)
   return string.sub(list, 1, from * width) .. string.sub(list, (from + count) * width + 1)
 end
+local function counted_admits(limit, view, at, cost)
+  return limit[2] > 0 and (cost == 0 or view[at] <= limit[2] - cost)
+end
+local function counted_room(limit, view, at)
+  return view[at] < limit[2] and limit[2] - view[at] or 0
+end
+local function counted_capacity(limit)
+  return limit[2]
+end
 local SINCE_LIFETIME = 316224000000000
 builders[SINCE] = function()
   return {
@@ -360,12 +369,8 @@ builders[FIXED_WINDOW] = function()
       view[at] = units < limit[2] and units or limit[2]
       view[at + 1] = window_end(limit, now)
     end,
-    admits = function(limit, view, at, cost)
-      return limit[2] > 0 and (cost == 0 or view[at] <= limit[2] - cost)
-    end,
-    room = function(limit, view, at)
-      return view[at] < limit[2] and limit[2] - view[at] or 0
-    end,
+    admits = counted_admits,
+    room = counted_room,
     place = function(limit, view, at, now, cost)
       if limit[2] == 0 or cost > limit[2] then return -1 end
       local ahead = window_ahead(limit, view[at], cost)
@@ -373,9 +378,7 @@ builders[FIXED_WINDOW] = function()
       if limit[4] == 2 then return -1 end
       return view[at + 1] - now + (ahead - 1) * limit[3]
     end,
-    capacity = function(limit)
-      return limit[2]
-    end,
+    capacity = counted_capacity,
     wrote = function(limit, state)
       return state[5] == 0 or (state[4] == limit[2] and state[5] == limit[3])
     end,
@@ -673,15 +676,9 @@ builders[SLIDING_WINDOW] = function()
     adopt = function(limit, units, now, view, at)
       look(limit, { units < limit[2] and units or limit[2] }, false, now, view, at, 0)
     end,
-    admits = function(limit, view, at, cost)
-      return limit[2] > 0 and (cost == 0 or view[at] <= limit[2] - cost)
-    end,
-    room = function(limit, view, at)
-      return view[at] < limit[2] and limit[2] - view[at] or 0
-    end,
-    capacity = function(limit)
-      return limit[2]
-    end,
+    admits = counted_admits,
+    room = counted_room,
+    capacity = counted_capacity,
     wrote = function()
       return true
     end,
@@ -935,15 +932,9 @@ builders[SLIDING_LOG] = function()
     adopt = function(limit, units, now, view, at)
       look(limit, adopted(limit, units < limit[2] and units or limit[2], now), now, view, at, 0)
     end,
-    admits = function(limit, view, at, cost)
-      return limit[2] > 0 and (cost == 0 or view[at] <= limit[2] - cost)
-    end,
-    room = function(limit, view, at)
-      return view[at] < limit[2] and limit[2] - view[at] or 0
-    end,
-    capacity = function(limit)
-      return limit[2]
-    end,
+    admits = counted_admits,
+    room = counted_room,
+    capacity = counted_capacity,
     wrote = function()
       return true
     end,
@@ -1044,15 +1035,9 @@ builders[CONCURRENCY] = function()
     adopt = function(limit, units, now, view, at)
       look(limit, '', view, at, 0)
     end,
-    admits = function(limit, view, at, cost)
-      return limit[2] > 0 and (cost == 0 or view[at] <= limit[2] - cost)
-    end,
-    room = function(limit, view, at)
-      return view[at] < limit[2] and limit[2] - view[at] or 0
-    end,
-    capacity = function(limit)
-      return limit[2]
-    end,
+    admits = counted_admits,
+    room = counted_room,
+    capacity = counted_capacity,
     wrote = function(limit, state)
       return true
     end,
@@ -1625,4 +1610,4 @@ reply[3] = garbage
 return reply
 `
 
-export const DECIDE_TEST_SHA1 = 'c7859625984d5522c1e4132e06f0c4ae3eeb3941'
+export const DECIDE_TEST_SHA1 = '7ae1d52c838e3a56d91f6f2d080eae7cee94ea91'

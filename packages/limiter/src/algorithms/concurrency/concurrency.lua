@@ -54,17 +54,9 @@ builders[CONCURRENCY] = function()
       look(limit, '', view, at, 0)
     end,
 
-    admits = function(limit, view, at, cost)
-      return limit[2] > 0 and (cost == 0 or view[at] <= limit[2] - cost)
-    end,
-
-    room = function(limit, view, at)
-      return view[at] < limit[2] and limit[2] - view[at] or 0
-    end,
-
-    capacity = function(limit)
-      return limit[2]
-    end,
+    admits = counted_admits,
+    room = counted_room,
+    capacity = counted_capacity,
 
     wrote = function(limit, state)
       return true

@@ -1,5 +1,6 @@
 import type { Codec, Limit, LimitNumbers, State } from '../../limit.ts'
 import { CONCURRENCY } from '../codes.ts'
+import { Counted } from '../counted.ts'
 import { countUntil } from '../list.ts'
 import { scoped } from '../params.ts'
 import { type ConcurrencyOptions, type ConcurrencyParams, concurrencyParams, MAX_SLOTS } from './params.ts'
@@ -23,7 +24,7 @@ export function concurrency(options: ConcurrencyOptions): Limit {
  * View: slots held; the instant at which enough have lapsed for the cost (0: they fit now); the
  * instants at which the first and the last lapse (0: none is held).
  */
-class Concurrency implements Limit<ConcurrencyState> {
+class Concurrency extends Counted implements Limit<ConcurrencyState> {
   readonly algorithm = 'concurrency'
   readonly code = CONCURRENCY
   readonly limit: number
@@ -37,6 +38,7 @@ class Concurrency implements Limit<ConcurrencyState> {
   readonly holdsSlots = true
 
   constructor({ limit, ttlUs }: ConcurrencyParams) {
+    super()
     this.limit = limit
     this.capacity = limit
     this.periodUs = ttlUs
@@ -54,15 +56,6 @@ class Concurrency implements Limit<ConcurrencyState> {
   /** What others count is not held by anybody. */
   adopt(_units: number, nowUs: number, view: number[], at: number): void {
     this.look(live(undefined, nowUs), view, at, 0)
-  }
-
-  admits(view: readonly number[], at: number, cost: number): boolean {
-    return this.limit > 0 && (cost === 0 || (view[at] as number) <= this.limit - cost)
-  }
-
-  room(view: readonly number[], at: number): number {
-    const held = view[at] as number
-    return held < this.limit ? this.limit - held : 0
   }
 
   wrote(): boolean {

@@ -69,13 +69,8 @@ builders[FIXED_WINDOW] = function()
       view[at + 1] = window_end(limit, now)
     end,
 
-    admits = function(limit, view, at, cost)
-      return limit[2] > 0 and (cost == 0 or view[at] <= limit[2] - cost)
-    end,
-
-    room = function(limit, view, at)
-      return view[at] < limit[2] and limit[2] - view[at] or 0
-    end,
+    admits = counted_admits,
+    room = counted_room,
 
     place = function(limit, view, at, now, cost)
       if limit[2] == 0 or cost > limit[2] then return -1 end
@@ -86,9 +81,7 @@ builders[FIXED_WINDOW] = function()
       return view[at + 1] - now + (ahead - 1) * limit[3]
     end,
 
-    capacity = function(limit)
-      return limit[2]
-    end,
+    capacity = counted_capacity,
 
     wrote = function(limit, state)
       return state[5] == 0 or (state[4] == limit[2] and state[5] == limit[3])

@@ -1,5 +1,6 @@
 import type { Codec, Limit, LimitNumbers, State } from '../../limit.ts'
 import { FIXED_WINDOW } from '../codes.ts'
+import { Counted } from '../counted.ts'
 import { ceilDiv, MAX_EXACT } from '../exact.ts'
 import { scoped, sharePeriodUs } from '../params.ts'
 import type { Window } from './calendar.ts'
@@ -22,7 +23,7 @@ export function fixedWindow(options: FixedWindowOptions): Limit {
 const ALIGN = { clock: 0, 'first-hit': 1, calendar: 2 } as const
 
 /** View: the count, also of what is booked ahead, and the instant at which the window is over. */
-class FixedWindow implements Limit<FixedWindowState> {
+class FixedWindow extends Counted implements Limit<FixedWindowState> {
   readonly algorithm = 'fixed-window'
   readonly code = FIXED_WINDOW
   readonly limit: number
@@ -39,6 +40,7 @@ class FixedWindow implements Limit<FixedWindowState> {
   private sentWire: readonly number[] = []
 
   constructor(params: FixedWindowParams) {
+    super()
     this.params = params
     this.limit = params.limit
     this.capacity = params.limit
@@ -91,15 +93,6 @@ class FixedWindow implements Limit<FixedWindowState> {
   adopt(units: number, nowUs: number, view: number[], at: number): void {
     view[at] = units < this.limit ? units : this.limit
     view[at + 1] = this.windowEnd(nowUs)
-  }
-
-  admits(view: readonly number[], at: number, cost: number): boolean {
-    return this.limit > 0 && (cost === 0 || (view[at] as number) <= this.limit - cost)
-  }
-
-  room(view: readonly number[], at: number): number {
-    const count = view[at] as number
-    return count < this.limit ? this.limit - count : 0
   }
 
   place(view: readonly number[], at: number, nowUs: number, cost: number): number {

@@ -1,5 +1,6 @@
 import type { Codec, Limit, LimitNumbers, State } from '../../limit.ts'
 import { SLIDING_LOG } from '../codes.ts'
+import { Counted } from '../counted.ts'
 import { MAX_EXACT } from '../exact.ts'
 import { countUntil } from '../list.ts'
 import { MAX_SHARE_US, scoped, sharePeriodUs } from '../params.ts'
@@ -37,7 +38,7 @@ export function slidingLog(options: SlidingLogOptions): Limit {
  * View: units used; the instant at which the cost fits if nobody comes (0: it fits now); the instants at which less
  * is used, and nothing (0: nothing is).
  */
-class SlidingLog implements Limit<LogState> {
+class SlidingLog extends Counted implements Limit<LogState> {
   readonly algorithm = 'sliding-log'
   readonly code = SLIDING_LOG
   readonly limit: number
@@ -49,6 +50,7 @@ class SlidingLog implements Limit<LogState> {
   readonly weight: number
 
   constructor({ limit, periodUs }: SlidingLogParams) {
+    super()
     this.limit = limit
     this.capacity = limit
     this.periodUs = periodUs
@@ -69,15 +71,6 @@ class SlidingLog implements Limit<LogState> {
 
   adopt(units: number, nowUs: number, view: number[], at: number): void {
     this.look(this.adopted(units < this.limit ? units : this.limit, nowUs), nowUs, view, at, 0)
-  }
-
-  admits(view: readonly number[], at: number, cost: number): boolean {
-    return this.limit > 0 && (cost === 0 || (view[at] as number) <= this.limit - cost)
-  }
-
-  room(view: readonly number[], at: number): number {
-    const used = view[at] as number
-    return used < this.limit ? this.limit - used : 0
   }
 
   /** The view knows how long, under whatever numbers the state was written. */

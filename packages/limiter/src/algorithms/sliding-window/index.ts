@@ -1,5 +1,6 @@
 import type { Codec, Limit, LimitNumbers, State } from '../../limit.ts'
 import { SLIDING_WINDOW } from '../codes.ts'
+import { Counted } from '../counted.ts'
 import { MAX_EXACT } from '../exact.ts'
 import { MAX_SHARE_US, scoped, sharePeriodUs } from '../params.ts'
 import {
@@ -45,7 +46,7 @@ export function slidingWindow(options: SlidingWindowOptions): Limit {
  * View: units used; the instant at which the cost fits if nobody comes (0: it fits now); the instants at which less
  * is used, and nothing (0: nothing is).
  */
-class SlidingWindow implements Limit<WindowState> {
+class SlidingWindow extends Counted implements Limit<WindowState> {
   readonly algorithm = 'sliding-window'
   readonly code = SLIDING_WINDOW
   readonly limit: number
@@ -58,6 +59,7 @@ class SlidingWindow implements Limit<WindowState> {
   private readonly params: SlidingWindowParams
 
   constructor(params: SlidingWindowParams) {
+    super()
     this.params = params
     this.limit = params.limit
     this.capacity = params.limit
@@ -76,15 +78,6 @@ class SlidingWindow implements Limit<WindowState> {
 
   adopt(units: number, nowUs: number, view: number[], at: number): void {
     this.look(justNow(units < this.limit ? units : this.limit), nowUs, view, at, 0)
-  }
-
-  admits(view: readonly number[], at: number, cost: number): boolean {
-    return this.limit > 0 && (cost === 0 || (view[at] as number) <= this.limit - cost)
-  }
-
-  room(view: readonly number[], at: number): number {
-    const used = view[at] as number
-    return used < this.limit ? this.limit - used : 0
   }
 
   /** The view knows how long, under whatever numbers the state was written. */
