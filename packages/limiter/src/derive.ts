@@ -174,7 +174,7 @@ export const punishedBy = Decided.punishedBy
 
 export const chargesOf = Decided.chargesOf
 
-interface Refuser {
+export interface Refuser {
   readonly status: LimitStatus
   readonly reason: Reason
 }

@@ -1,9 +1,9 @@
-import { channel } from 'node:diagnostics_channel'
-import { EventEmitter } from 'node:events'
 import { tokenBucket } from './algorithms/token-bucket/index.ts'
 import type { Decision } from './decision.ts'
+import { DenyCache, type DenyCacheOptions } from './deny-cache.ts'
 import { deriveDecision, punishedBy } from './derive.ts'
 import { HeadgateError, InvalidArgumentError, StoreUnavailableError, show } from './errors.ts'
+import { type EngineEvents, Events } from './events.ts'
 import { Door } from './failure/door.ts'
 import { Policy } from './failure/policy.ts'
 import { type AcquireOptions, standsInLine } from './line.ts'
@@ -29,19 +29,8 @@ export interface EngineOptions {
   timeoutMs?: number
   /** How many processes enforce the same budget: each takes its share while the store is away. Default 1. */
   instances?: number
-}
-
-export interface EngineEvents {
-  /** Every decision; `items` are what was judged, with the counters' keys. */
-  decision: { readonly decision: Decision; readonly items: readonly Part[]; readonly peek: boolean }
-  /** The store stopped answering: from now on the limits' policies decide. */
-  degraded: { readonly reason: string; readonly kind: string }
-  /** The store answers again. */
-  recovered: { readonly awayMs: number }
-  /** The store answered a batch of checks. */
-  roundTrip: { readonly durationMs: number; readonly checks: number }
-  /** Something went wrong that no caller sees, such as a store fault or garbage replaced; `count` how often. */
-  error: { readonly message: string; readonly kind: string; readonly count: number }
+  /** How refusals are repeated without asking a store behind a network; `false`: never. */
+  denyCache?: DenyCacheOptions | false
 }
 
 /** Judges limits of several rules as one check. `createLimiter` is a shell over it. */
@@ -111,34 +100,27 @@ const PROBE: Check = {
   peek: false,
 }
 
-const channels = {
-  decision: channel('headgate:decision'),
-  degraded: channel('headgate:degraded'),
-  recovered: channel('headgate:recovered'),
-  roundTrip: channel('headgate:roundTrip'),
-  error: channel('headgate:error'),
-}
-
 /** The engine, with the entry that `createLimiter` uses to skip what it has already validated. */
 export class EngineCore implements Engine {
   private readonly store: Store
   private readonly timeoutMs: number
   private readonly door: Door | undefined
+  /** Repeats what the store refused. */
+  private readonly denied: DenyCache | undefined
   /** Decides while a remote store is away. */
   private readonly local = memoryStore({ maxKeys: MAX_LOCAL_KEYS })
   private policy: Policy | undefined
   /** What is kept in this process although the store is shared, and slots. */
   private readonly split: Split
   readonly operations: Operations
-  private readonly emitter = new EventEmitter()
-  /** Whether anybody listened to decisions: reporting each one has its price. */
-  private watched = false
+  private readonly events = new Events()
   private unwatch: (() => void) | undefined
+  private readonly unwatchChanges: (() => void) | undefined
   private closed = false
 
   constructor(options: EngineOptions) {
-    refuseUnknown(options, ['store', 'timeoutMs', 'instances'], 'createEngine')
-    const { store, timeoutMs = DEFAULT_TIMEOUT_MS, instances = 1 } = options
+    refuseUnknown(options, ['store', 'timeoutMs', 'instances', 'denyCache'], 'createEngine')
+    const { store, timeoutMs = DEFAULT_TIMEOUT_MS, instances = 1, denyCache } = options
     if (store?.kind !== 'local' && store?.kind !== 'remote') {
       throw new InvalidArgumentError('store', `${show(store)} is not a store; use memoryStore() or redisStore(client)`)
     }
@@ -153,7 +135,12 @@ export class EngineCore implements Engine {
     }
     this.store = store
     this.timeoutMs = timeoutMs
-    this.door = store.kind === 'remote' ? this.openDoor(store, instances) : undefined
+    const denied = denyCache === false ? undefined : new DenyCache(denyCache)
+    if (store.kind === 'remote') {
+      this.door = this.openDoor(store, instances)
+      if (denied !== undefined) this.denied = denied
+      this.unwatchChanges = denied && store.watchChanges?.(denied.listener)
+    }
     this.split = new Split((check, where) => this.operate(check, where))
     this.operations = new Operations(this)
   }
@@ -203,16 +190,7 @@ export class EngineCore implements Engine {
   }
 
   on<E extends keyof EngineEvents>(event: E, listener: (payload: EngineEvents[E]) => void): () => void {
-    if (!Object.hasOwn(channels, event)) {
-      throw new InvalidArgumentError('event', `${show(event)} is none of ${Object.keys(channels).join(', ')}`)
-    }
-    if (typeof listener !== 'function')
-      throw new InvalidArgumentError('listener', `${show(listener)} is not a function`)
-    const guarded = (payload: EngineEvents[E]) => guard(listener, payload)
-    // An EventEmitter would throw on an 'error' that nobody listens to; these are reports, not failures.
-    this.emitter.on(`on:${event}`, guarded)
-    if (event === 'decision') this.watched = true
-    return () => void this.emitter.off(`on:${event}`, guarded)
+    return this.events.on(event, listener)
   }
 
   async close(): Promise<void> {
@@ -220,7 +198,8 @@ export class EngineCore implements Engine {
     await this.operations.close()
     this.door?.close()
     this.unwatch?.()
-    this.emitter.removeAllListeners()
+    this.unwatchChanges?.()
+    this.events.close()
     await this.split.close()
     await this.local.close()
   }
@@ -237,7 +216,7 @@ export class EngineCore implements Engine {
     } catch (error) {
       return Promise.reject(error)
     }
-    return this.watched || channels.decision.hasSubscribers ? this.reported(decided, check) : decided
+    return this.events.decisionsWanted ? this.reported(decided, check) : decided
   }
 
   /** An operation on keys, where they are kept. @throws StoreUnavailableError (rejected) */
@@ -248,12 +227,15 @@ export class EngineCore implements Engine {
       if (where === 'local' && this.policy !== undefined) return settled(this.policy, shared)
       if (this.store.kind === 'local') return results(shared, this.store.judge(shared))
       try {
+        this.denied?.doubt(shared)
         return results(shared, await this.store.run(shared, performance.now() + this.timeoutMs))
       } catch (error) {
         const { name } = check.operation as Operation
         const { message, notRun } = error as StoreFault
         const what = notRun ? 'nothing was changed' : 'it was not confirmed, and may have been done all the same'
         throw new StoreUnavailableError(`${name}: ${what}: ${message}`, { cause: error })
+      } finally {
+        this.denied?.doubt(shared)
       }
     })
     if (check.operation?.name === 'release') this.operations.released(check.parts)
@@ -266,9 +248,14 @@ export class EngineCore implements Engine {
   }
 
   private decideShared(check: Check, signal?: AbortSignal): Promise<Decision> {
-    return this.door === undefined
-      ? Promise.resolve(deriveDecision(check, (this.store as LocalStore).judge(check), 'store', false))
-      : this.door.decide(check, performance.now() + this.timeoutMs, signal)
+    const { door } = this
+    if (door === undefined)
+      return Promise.resolve(deriveDecision(check, (this.store as LocalStore).judge(check), 'store', false))
+    // Without the store the limits' policies decide, not what it said before.
+    const denied = door.degraded ? undefined : this.denied?.find(check)
+    return denied === undefined
+      ? door.decide(check, performance.now() + this.timeoutMs, signal)
+      : Promise.resolve(denied)
   }
 
   /** Blocks the keys whose refusals were one too many; where the store is away by then, the next refusal does. */
@@ -296,19 +283,14 @@ export class EngineCore implements Engine {
   private async reported(decided: Promise<Decision>, { parts, peek }: Check): Promise<Decision> {
     const decision = await decided
     // Who stands in line is neither admitted nor refused yet.
-    if (!standsInLine(decision)) this.report('decision', { decision, items: parts, peek })
+    if (!standsInLine(decision)) this.events.report('decision', { decision, items: parts, peek })
     return decision
-  }
-
-  private report<E extends keyof EngineEvents>(event: E, payload: EngineEvents[E]): void {
-    if (channels[event].hasSubscribers) channels[event].publish(payload)
-    this.emitter.emit(`on:${event}`, payload)
   }
 
   private openDoor(store: RemoteStore, instances: number): Door {
     this.unwatch = store.watch(
-      (message, kind, count) => this.report('error', { message, kind, count }),
-      (durationMs, checks) => this.report('roundTrip', { durationMs, checks }),
+      (message, kind, count) => this.events.report('error', { message, kind, count }),
+      (durationMs, checks) => this.events.report('roundTrip', { durationMs, checks }),
     )
     this.policy = new Policy(this.local, instances)
     return new Door({
@@ -316,20 +298,10 @@ export class EngineCore implements Engine {
       policy: this.policy,
       timeoutMs: this.timeoutMs,
       probe: PROBE,
-      onDegraded: (fault) => this.report('degraded', { reason: fault.message, kind: fault.kind }),
-      onRecovered: (awayMs) => this.report('recovered', { awayMs }),
-      onFault: (fault, count) => this.report('error', { message: fault.message, kind: fault.kind, count }),
-    })
-  }
-}
-
-/** A listener that throws must not change a decision: its error is nobody's but the process's. */
-function guard<P>(listener: (payload: P) => void, payload: P): void {
-  try {
-    listener(payload)
-  } catch (error) {
-    process.nextTick(() => {
-      throw error
+      onDegraded: (fault) => this.events.report('degraded', { reason: fault.message, kind: fault.kind }),
+      onVerdict: (check, verdict) => this.denied?.keep(check, verdict),
+      onRecovered: (awayMs) => this.events.report('recovered', { awayMs }),
+      onFault: (fault, count) => this.events.report('error', { message: fault.message, kind: fault.kind, count }),
     })
   }
 }

@@ -14,9 +14,11 @@ export type {
   Source,
   StoreFailurePolicy,
 } from './decision.ts'
+export type { DenyCacheOptions } from './deny-cache.ts'
 export { type Duration, durationUs } from './duration.ts'
-export { createEngine, type Engine, type EngineEvents, type EngineOptions } from './engine.ts'
+export { createEngine, type Engine, type EngineOptions } from './engine.ts'
 export { ERROR_CODES, type ErrorCode, HeadgateError, InvalidArgumentError, StoreUnavailableError } from './errors.ts'
+export type { EngineEvents } from './events.ts'
 export { EncodedKey, encodeParts, encodeValue, hashValue, NAME } from './keys/index.ts'
 export type { Limit, LimitNumbers, State } from './limit.ts'
 export { createLimiter, type Keys, type Limiter, type LimiterCheckOptions, type LimiterOptions } from './limiter.ts'
@@ -34,6 +36,7 @@ export { refuseUnknown } from './options.ts'
 export type { CheckItem } from './part.ts'
 export type { MatchedRule, RuleMatch, RuleRequest, RuleSet } from './rule-set.ts'
 export {
+  type ChangeListener,
   type Check,
   type Follower,
   type LocalStore,

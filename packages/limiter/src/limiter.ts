@@ -1,6 +1,8 @@
 import type { Decision, LibraryFailurePolicy } from './decision.ts'
-import { EngineCore, type EngineEvents } from './engine.ts'
+import type { DenyCacheOptions } from './deny-cache.ts'
+import { EngineCore } from './engine.ts'
 import { HeadgateError, InvalidArgumentError, show } from './errors.ts'
+import type { EngineEvents } from './events.ts'
 import { encodeValue, NAME } from './keys/index.ts'
 import type { Limit } from './limit.ts'
 import type { AcquireOptions } from './line.ts'
@@ -25,6 +27,8 @@ export interface LimiterOptions<Names extends string = string> {
   timeoutMs?: number
   /** How many processes enforce the same budget: each takes its share while the store is away. Default 1. */
   instances?: number
+  /** How refusals are repeated without asking a store behind a network; `false`: never. */
+  denyCache?: DenyCacheOptions | false
   /** Only `exact` so far. */
   accuracy?: 'exact'
 }
@@ -94,7 +98,17 @@ const ACQUIRE_OPTIONS = ['cost', 'timeoutMs', 'signal']
 const RESERVE_OPTIONS = ['cost', 'holdMs', 'id', 'signal']
 const REFUND_OPTIONS = ['cost', 'receipt', 'id']
 const BLOCK_OPTIONS = ['durationMs']
-const OPTIONS = ['name', 'store', 'limit', 'limits', 'onStoreFailure', 'timeoutMs', 'instances', 'accuracy']
+const OPTIONS = [
+  'name',
+  'store',
+  'limit',
+  'limits',
+  'onStoreFailure',
+  'timeoutMs',
+  'instances',
+  'denyCache',
+  'accuracy',
+]
 
 interface Named {
   readonly name: string
@@ -128,10 +142,11 @@ class LimiterCore implements Limiter {
     this.onStoreFailure = policyOf(onStoreFailure)
     this.single = options.limit !== undefined
     this.limits = limitsOf(options)
-    const { timeoutMs, instances } = options
+    const { timeoutMs, instances, denyCache } = options
     this.engine = new EngineCore({
       store,
       ...(timeoutMs !== undefined && { timeoutMs }),
+      ...(denyCache !== undefined && { denyCache }),
       ...(instances !== undefined && { instances }),
     })
     try {

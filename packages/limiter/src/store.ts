@@ -80,6 +80,10 @@ export interface Verdict {
   /** Which part's key is blocked, and the instant (µs) at which the longest block ends; −1, 0: none is. */
   readonly blockedPart: number
   readonly blockedUs: number
+  /** Of a refusal: nothing can make room before the views say so, but what `watchChanges` tells of. Absent: not known. */
+  readonly firm?: boolean
+  /** When the store was asked, on `performance.now()`; absent: it is in this process. */
+  readonly writtenMs?: number
   /** In the order of the check's followers. */
   readonly followers?: readonly Verdict[] | undefined
 }
@@ -138,6 +142,14 @@ export type StoreReport = (message: string, kind: string, count: number) => void
 /** Told of each batch that was answered: how long it took, and how many checks were in it. */
 export type RoundTripReport = (durationMs: number, checks: number) => void
 
+/** Told of what ends refusals before their time. */
+export interface ChangeListener {
+  /** @param key a counter's, without the store's prefix */
+  readonly onChange: (key: string) => void
+  /** Whether changes are told of from now on; what was known before may be out of date. */
+  readonly onLive: (live: boolean) => void
+}
+
 /** A store behind a network. */
 export interface RemoteStore {
   readonly kind: 'remote'
@@ -147,6 +159,8 @@ export interface RemoteStore {
   run(check: Check, deadlineMs: number): Promise<Verdict>
   /** Tells of what no caller sees: garbage replaced, a promise found void. @returns how to stop */
   watch(report: StoreReport, roundTrip?: RoundTripReport): () => void
+  /** Tells of counters on which a refusal may no longer hold, whoever changed them. Absent: nobody does. @returns how to stop */
+  watchChanges?(listener: ChangeListener): () => void
   close(): Promise<void>
 }
 

@@ -14,6 +14,8 @@ export interface DoorOptions {
   probe: Check
   onDegraded(fault: StoreFault): void
   onRecovered(awayMs: number): void
+  /** The store decided; a caller may still wait, or not. */
+  onVerdict?(check: Check, verdict: Verdict): void
   /** At most once a second for each kind of fault; `decisions`: how many it touched. */
   onFault(fault: StoreFault, decisions: number): void
 }
@@ -82,6 +84,10 @@ export class Door {
     this.reports.close()
   }
 
+  decided(check: Check, verdict: Verdict): void {
+    this.options.onVerdict?.(check, verdict)
+  }
+
   /** The store answered a check whose caller still waits. */
   answered(pending: Pending): void {
     this.deadlines.remove(pending)
@@ -148,6 +154,7 @@ class Pending implements Ticket, Due {
   }
 
   answer(verdict: Verdict): void {
+    this.door.decided(this.check, verdict)
     // A batch carries the instant after which it must not run, so a late answer is one that ran in
     // time and lay on its way back: its caller was decided here, and the charge in the store stands.
     if (this.settled) return

@@ -224,6 +224,9 @@ local function bucket(code)
     wrote = function(limit, state)
       return state[4] == limit[2] and state[5] == limit[3] and state[2] <= limit[4] * limit[3] + state[6]
     end,
+    same = function(limit, state)
+      return state[4] == limit[2] and state[5] == limit[3]
+    end,
     postpone = function(limit, view, at, now, cost, wait)
       local level = (limit[4] - cost) * limit[3] + wait * limit[2]
       view[at] = level < MAX_EXACT and level or MAX_EXACT
@@ -393,6 +396,9 @@ builders[FIXED_WINDOW] = function()
     withhold = counted_withhold,
     wrote = function(limit, state)
       return state[5] == 0 or (state[4] == limit[2] and state[5] == limit[3])
+    end,
+    same = function(limit, state)
+      return own.wrote(limit, state)
     end,
     postpone = function(limit, view, at, now, cost, wait)
       if view[at] > limit[2] then view[at] = limit[2] end
@@ -699,6 +705,9 @@ builders[SLIDING_WINDOW] = function()
     wrote = function()
       return true
     end,
+    same = function(limit, state)
+      return state[2][1] == limit[3] and state[2][2] == limit[4] and not state[3]
+    end,
     postpone = function(limit, view, at, now, cost, wait)
       view[at + 1] = now + wait
     end,
@@ -960,6 +969,9 @@ builders[SLIDING_LOG] = function()
     wrote = function()
       return true
     end,
+    same = function(limit, state)
+      return state[2] == limit[3]
+    end,
     postpone = function(limit, view, at, now, cost, wait)
       view[at + 1] = now + wait
     end,
@@ -1065,6 +1077,9 @@ builders[CONCURRENCY] = function()
       return (limit[2] == 0 or cost > limit[2]) and -1 or 0
     end,
     wrote = function(limit, state)
+      return true
+    end,
+    same = function()
       return true
     end,
     postpone = function(limit, view, at, now, cost, wait)
@@ -1177,6 +1192,14 @@ local function settled_place(mark)
   end
   return nil
 end
+local function holds_units(mark)
+  local size = #mark[2]
+  if size > MAX_SETTLED * HOLD then return true end
+  for at = 17, size, HOLD do
+    if list_number(mark[2], at) > 0 then return true end
+  end
+  return false
+end
 local function crowded(mark)
   return #mark[2] >= MAX_HOLDS * HOLD and not settled_place(mark)
 end
@@ -1288,6 +1311,7 @@ end
 local dirty = {}
 local changed = {}
 local refused = {}
+local eased = {}
 local function touch(key)
   if not dirty[key] then
     dirty[key] = true
@@ -1300,6 +1324,7 @@ local last = #input
 local part_key, part_index, part_limit, part_own, part_cost, part_id, part_at = {}, {}, {}, {}, {}, {}, {}
 local part_fits = {}
 local part_behind = {}
+local part_firm = {}
 local parts = 0
 local kept_fits = {}
 local kept_parts = 0
@@ -1315,6 +1340,9 @@ local function unborn(index, peek)
     end
   end
   return built[index].exhausted(limits[index], since[2])
+end
+local function is_foreign(limit, own, state)
+  return state[1] ~= limit[1] or not own.same(limit, state)
 end
 local operations
 local define_operations
@@ -1448,6 +1476,7 @@ define_operations = function()
       if not state then return 0 end
       local back = algorithm(state[1]).give(state, now, part_cost[p], part_id[p], operation[2], operation[3] == 1)
       if operation[1] > 0 then known(key, operation[1], part_id[p] > now and part_id[p] or now) end
+      if back > 0 then eased[key] = true end
       touch(key)
       return back
     end,
@@ -1477,6 +1506,7 @@ define_operations = function()
         else
           own.open(limit, state, now, scratch, 1, more)
         end
+        if state and is_foreign(limit, own, state) then eased[key] = true end
         local taken = more < most and more or most
         if taken > 0 then
           states[key] = own.take(limit, states[key], now, scratch, 1, taken, operation[1])
@@ -1524,6 +1554,7 @@ define_operations = function()
     on_key = function(operation, p, key, state, mark)
       states[key] = false
       if mark then mark[2] = '' end
+      eased[key] = true
       touch(key)
       return 0
     end,
@@ -1543,6 +1574,7 @@ define_operations = function()
     on_key = function(operation, p, key, state, mark)
       if not mark or mark[1] <= now then return 0 end
       mark[1] = 0
+      eased[key] = true
       touch(key)
       return 1
     end,
@@ -1568,6 +1600,7 @@ local function open(p, cost, peek, ticket)
     if behind > most then behind = most end
   end
   part_behind[p] = behind
+  part_firm[p] = not mark or (mark[3] == '' and not holds_units(mark))
   local ahead
   if not state and since_key[index] > 0 then state = unborn(index, peek) end
   if state and state[1] ~= limit[1] then
@@ -1579,8 +1612,10 @@ local function open(p, cost, peek, ticket)
   end
   if ahead and not peek and cost > 0 and own.admits(limit, reply, view, 0) then
     states[key] = own.close(limit, reply, view, now, state)
+    eased[key] = true
     touch(key)
   end
+  if ahead or (state and is_foreign(limit, own, state)) then part_firm[p] = false end
   if behind > 0 then own.withhold(limit, reply, view, behind) end
   local fits = own.admits(limit, reply, view, cost)
   if not fits then
@@ -1686,7 +1721,9 @@ while next_input <= last do
           if charge then
             local limit, own, at = part_limit[p], part_own[p], part_at[p]
             if part_behind[p] > 0 then own.withhold(limit, reply, at, -part_behind[p]) end
-            states[key] = own.take(limit, states[key], now, reply, at, cost, part_id[p])
+            local state = states[key]
+            if state and is_foreign(limit, own, state) then eased[key] = true end
+            states[key] = own.take(limit, state, now, reply, at, cost, part_id[p])
             touch(key)
             if operation and operation.charged then operation.charged(operation, p, key) end
           elseif condition == nil and not waits then
@@ -1697,6 +1734,11 @@ while next_input <= last do
     end
   end
   reply[verdict] = admitted
+  if admitted == 0 and not operation then
+    for p = 1, parts do
+      if not part_fits[p] and not part_firm[p] then reply[verdict] = 3 end
+    end
+  end
   if blocked > 0 and admitted == 0 then
     reply[verdict] = 2
     for i = view - 1, blocked_at, -1 do reply[i + 2] = reply[i] end
@@ -1727,8 +1769,9 @@ for key in pairs(refused) do
     call('PEXPIRE', KEYS[key], ceil_div(lifetime_of(states[key], marks[key], now), 1000) + KEEP_MS, 'NX')
   end
 end
+for key in pairs(eased) do pcall(call, 'PUBLISH', ARGV[#ARGV], KEYS[key]) end
 reply[3] = garbage
 return reply
 `
 
-export const DECIDE_SHA1 = '90190f00c0f6b9c56b80814006234e35960b3b9a'
+export const DECIDE_SHA1 = 'd6405c216a81efae870b1a0b6aa28ec25297531e'

@@ -17,8 +17,10 @@
 --                          are listed, then their places
 --               part       4096 × index of the limit + index of the key, then the cost, then the id
 -- ARGV[2]:  in the build for tests only: the store's clock (µs since 1970)
+-- the last:  the channel that is told of every key on which a refusal may no longer hold
 -- Reply:    integers: 0, the store's clock (µs), number of keys whose garbage was replaced, then for each check
---             verdict  1 (all limits admit), 0, or 2 (a key is blocked: then its place, and the instant at which that ends)
+--             verdict  1 (all limits admit), 0, or 2 (a key is blocked: then its place, and the instant at which that ends);
+--                      3 as 0, of a plain check, where units may come back before the views say so, and nobody is told
 --             result   of an operation only
 --             views    of each of its limits, after the charge if there was one; or, for an operation on keys,
 --                      one integer for each of them
@@ -87,6 +89,7 @@ end
 local dirty = {} -- by key: true when it has to be written
 local changed = {} -- the dirty keys
 local refused = {} -- by key: true when it was refused without a write
+local eased = {} -- by key: true when a refusal may no longer hold
 
 local function touch(key)
   if not dirty[key] then
@@ -104,6 +107,7 @@ local last = #input
 local part_key, part_index, part_limit, part_own, part_cost, part_id, part_at = {}, {}, {}, {}, {}, {}, {}
 local part_fits = {} -- whether the limit admits
 local part_behind = {} -- units of those who wait for the limit before it
+local part_firm = {} -- whether nothing can come back before the view says so, but by what is told
 local parts = 0
 local kept_fits = {} -- the same of the last check without a condition
 local kept_parts = 0
@@ -121,4 +125,9 @@ local function unborn(index, peek)
     end
   end
   return built[index].exhausted(limits[index], since[2])
+end
+
+-- Whether a state was written by another algorithm, or under other numbers that matter.
+local function is_foreign(limit, own, state)
+  return state[1] ~= limit[1] or not own.same(limit, state)
 end

@@ -14,6 +14,7 @@ local function open(p, cost, peek, ticket)
     if behind > most then behind = most end
   end
   part_behind[p] = behind
+  part_firm[p] = not mark or (mark[3] == '' and not holds_units(mark))
   local ahead
   if not state and since_key[index] > 0 then state = unborn(index, peek) end
   if state and state[1] ~= limit[1] then
@@ -26,8 +27,10 @@ local function open(p, cost, peek, ticket)
   -- what must be repaired is repaired by a refusal too, but never by who only asks, nor by a limit of 0
   if ahead and not peek and cost > 0 and own.admits(limit, reply, view, 0) then
     states[key] = own.close(limit, reply, view, now, state)
+    eased[key] = true
     touch(key)
   end
+  if ahead or (state and is_foreign(limit, own, state)) then part_firm[p] = false end
   if behind > 0 then own.withhold(limit, reply, view, behind) end
   local fits = own.admits(limit, reply, view, cost)
   if not fits then
@@ -145,7 +148,10 @@ while next_input <= last do
             local limit, own, at = part_limit[p], part_own[p], part_at[p]
             -- what others wait for is nothing that was taken
             if part_behind[p] > 0 then own.withhold(limit, reply, at, -part_behind[p]) end
-            states[key] = own.take(limit, states[key], now, reply, at, cost, part_id[p])
+            local state = states[key]
+            -- under other numbers there may be room earlier
+            if state and is_foreign(limit, own, state) then eased[key] = true end
+            states[key] = own.take(limit, state, now, reply, at, cost, part_id[p])
             touch(key)
             if operation and operation.charged then operation.charged(operation, p, key) end
           elseif condition == nil and not waits then
@@ -158,6 +164,11 @@ while next_input <= last do
 
   -- 4.5 a block is told of between the result and the views
   reply[verdict] = admitted
+  if admitted == 0 and not operation then
+    for p = 1, parts do
+      if not part_fits[p] and not part_firm[p] then reply[verdict] = 3 end
+    end
+  end
   if blocked > 0 and admitted == 0 then
     reply[verdict] = 2
     for i = view - 1, blocked_at, -1 do reply[i + 2] = reply[i] end

@@ -44,6 +44,16 @@ local function settled_place(mark)
   return nil
 end
 
+-- Whether units are held that may come back. Of many holds nobody looks at all.
+local function holds_units(mark)
+  local size = #mark[2]
+  if size > MAX_SETTLED * HOLD then return true end
+  for at = 17, size, HOLD do
+    if list_number(mark[2], at) > 0 then return true end
+  end
+  return false
+end
+
 -- Whether nothing more can be held.
 local function crowded(mark)
   return #mark[2] >= MAX_HOLDS * HOLD and not settled_place(mark)

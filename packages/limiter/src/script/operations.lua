@@ -176,6 +176,7 @@ define_operations = function()
       if not state then return 0 end
       local back = algorithm(state[1]).give(state, now, part_cost[p], part_id[p], operation[2], operation[3] == 1)
       if operation[1] > 0 then known(key, operation[1], part_id[p] > now and part_id[p] or now) end
+      if back > 0 then eased[key] = true end
       touch(key)
       return back
     end,
@@ -210,6 +211,7 @@ define_operations = function()
         else
           own.open(limit, state, now, scratch, 1, more)
         end
+        if state and is_foreign(limit, own, state) then eased[key] = true end
         local taken = more < most and more or most
         if taken > 0 then
           states[key] = own.take(limit, states[key], now, scratch, 1, taken, operation[1])
@@ -266,6 +268,7 @@ define_operations = function()
     on_key = function(operation, p, key, state, mark)
       states[key] = false
       if mark then mark[2] = '' end
+      eased[key] = true
       touch(key)
       return 0
     end,
@@ -289,6 +292,7 @@ define_operations = function()
     on_key = function(operation, p, key, state, mark)
       if not mark or mark[1] <= now then return 0 end
       mark[1] = 0
+      eased[key] = true
       touch(key)
       return 1
     end,

@@ -27,5 +27,8 @@ for key in pairs(refused) do
   end
 end
 
+-- 7. whoever remembers a refusal on these keys asks again
+for key in pairs(eased) do pcall(call, 'PUBLISH', ARGV[#ARGV], KEYS[key]) end
+
 reply[3] = garbage
 return reply

@@ -68,6 +68,10 @@ builders[CONCURRENCY] = function()
       return true
     end,
 
+    same = function()
+      return true
+    end,
+
     postpone = function(limit, view, at, now, cost, wait)
       view[at + 1] = now + wait
     end,

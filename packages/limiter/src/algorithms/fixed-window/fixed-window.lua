@@ -87,6 +87,11 @@ builders[FIXED_WINDOW] = function()
       return state[5] == 0 or (state[4] == limit[2] and state[5] == limit[3])
     end,
 
+    -- an open window keeps its end, whoever writes to it
+    same = function(limit, state)
+      return own.wrote(limit, state)
+    end,
+
     postpone = function(limit, view, at, now, cost, wait)
       if view[at] > limit[2] then view[at] = limit[2] end
       view[at + 1] = now + wait

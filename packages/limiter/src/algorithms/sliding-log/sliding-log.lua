@@ -261,6 +261,10 @@ builders[SLIDING_LOG] = function()
       return true
     end,
 
+    same = function(limit, state)
+      return state[2] == limit[3]
+    end,
+
     postpone = function(limit, view, at, now, cost, wait)
       view[at + 1] = now + wait
     end,

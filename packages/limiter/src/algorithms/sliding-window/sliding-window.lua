@@ -292,6 +292,10 @@ builders[SLIDING_WINDOW] = function()
       return true
     end,
 
+    same = function(limit, state)
+      return state[2][1] == limit[3] and state[2][2] == limit[4] and not state[3]
+    end,
+
     postpone = function(limit, view, at, now, cost, wait)
       view[at + 1] = now + wait
     end,

@@ -162,6 +162,10 @@ local function bucket(code)
       return state[4] == limit[2] and state[5] == limit[3] and state[2] <= limit[4] * limit[3] + state[6]
     end,
 
+    same = function(limit, state)
+      return state[4] == limit[2] and state[5] == limit[3]
+    end,
+
     postpone = function(limit, view, at, now, cost, wait)
       local level = (limit[4] - cost) * limit[3] + wait * limit[2]
       view[at] = level < MAX_EXACT and level or MAX_EXACT

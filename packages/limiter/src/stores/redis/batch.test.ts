@@ -51,8 +51,8 @@ describe('a batch', () => {
     const tickets = [ticket([part('ann'), part('bob', window)]), ticket([part('eve')])]
     for (const one of tickets) batch.add(one)
     const reply = [0, 99, 0, 1, 333_333, 5, 1234, 0, 1_000_000]
-    expect(batch.answer(reply)).toBe(true)
-    const told = { nowUs: 99, view: reply, result: 0, blockedPart: -1, blockedUs: 0 }
+    expect(batch.answer(reply, 77)).toBe(true)
+    const told = { nowUs: 99, view: reply, result: 0, blockedPart: -1, blockedUs: 0, firm: true, writtenMs: 77 }
     expect(tickets.map(({ answers }) => answers)).toEqual([
       [[{ ...told, allowed: true, at: 4, end: 7 }]],
       [[{ ...told, allowed: false, at: 8, end: 9 }]],
@@ -64,7 +64,7 @@ describe('a batch', () => {
       const batch = new Batch('p:')
       const one = ticket([part('ann')])
       batch.add(one)
-      expect([batch.answer(reply), one.answers]).toEqual([false, []])
+      expect([batch.answer(reply, 0), one.answers]).toEqual([false, []])
     }
   })
 

@@ -68,18 +68,19 @@ export class Batch {
 
   /**
    * Hands the script's reply to its callers.
+   * @param writtenMs when the batch was sent
    * @returns false when the reply is not of the form that this batch must have
    */
-  answer(reply: readonly number[]): boolean {
+  answer(reply: readonly number[], writtenMs: number): boolean {
     const verdicts: Verdict[] = []
     let at = 3
     for (const { check } of this.tickets) {
-      const verdict = readVerdict(check, reply, at)
+      const verdict = readVerdict(check, reply, at, writtenMs)
       at = verdict.end
       if (check.followers !== undefined) {
         const followers: Verdict[] = []
         for (const { parts } of check.followers) {
-          const follower = readVerdict({ parts, peek: check.peek }, reply, at)
+          const follower = readVerdict({ parts, peek: check.peek }, reply, at, writtenMs)
           at = follower.end
           followers.push(follower)
         }
@@ -148,7 +149,7 @@ interface Read extends Verdict {
   readonly end: number
 }
 
-function readVerdict({ parts, operation }: Check, reply: readonly number[], from: number): Read {
+function readVerdict({ parts, operation }: Check, reply: readonly number[], from: number, writtenMs: number): Read {
   const nowUs = reply[1] as number
   const code = reply[from]
   let at = from + 1
@@ -164,5 +165,6 @@ function readVerdict({ parts, operation }: Check, reply: readonly number[], from
   let end = at
   if (operation !== undefined && OPERATIONS[operation.name].onKeys) end += parts.length
   else for (const { limit } of parts) end += limit.viewSize
-  return { allowed: code === 1, nowUs, view: reply, at, result, blockedPart, blockedUs, end }
+  const firm = code !== 3
+  return { allowed: code === 1, nowUs, view: reply, at, result, blockedPart, blockedUs, firm, writtenMs, end }
 }

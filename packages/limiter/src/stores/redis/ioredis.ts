@@ -1,3 +1,4 @@
+import type { Subscription, SubscriptionEvents } from './announcements.ts'
 import type { Link, LinkEvents } from './connection.ts'
 
 /** The shape of an ioredis 5 or 6 client (and of iovalkey's) that is needed here. */
@@ -8,9 +9,12 @@ export interface IoredisClient {
   defineCommand(...args: never[]): unknown
   call(command: string, ...args: string[]): Promise<unknown>
   connect(): Promise<unknown>
+  subscribe(channel: string): Promise<unknown>
+  unsubscribe(channel: string): Promise<unknown>
   disconnect(reconnect?: boolean): void
   on(event: string, listener: (...args: never[]) => void): unknown
   once(event: string, listener: (...args: never[]) => void): unknown
+  off(event: string, listener: () => void): unknown
 }
 
 export function isIoredis(client: object): client is IoredisClient {
@@ -56,11 +60,67 @@ export function openIoredis(client: IoredisClient, events: LinkEvents, connectTi
   own.connect().catch(() => undefined)
   return {
     send: ([command = '', ...args]) => own.call(command, ...args),
-    end: () =>
-      new Promise((resolve) => {
-        if (own.status === 'end') resolve()
-        else own.once('end', resolve)
-        own.disconnect()
-      }),
+    end: () => ended(own),
   }
+}
+
+function ended(own: IoredisClient): Promise<void> {
+  return new Promise((resolve) => {
+    if (own.status === 'end') resolve()
+    else own.once('end', resolve)
+    own.disconnect()
+  })
+}
+
+/** @param given the client is its user's, who connects and ends it */
+export function listenIoredis(
+  own: IoredisClient,
+  given: boolean,
+  channel: string,
+  events: SubscriptionEvents,
+): Subscription {
+  let why: Error | undefined
+  const message = (from: string, text: string) => {
+    if (from === channel) events.onMessage(text)
+  }
+  const ready = () => own.subscribe(channel).then(events.onLive, events.onLost)
+  const error = (cause: Error) => {
+    why = cause
+  }
+  const close = () => events.onLost(why)
+  const listeners = { message, ready, error, close }
+  for (const [event, listener] of Object.entries(listeners)) own.on(event, listener)
+  if (own.status === 'ready') void ready()
+  else if (!given && own.status === 'wait') own.connect().catch(events.onLost)
+  return {
+    async end() {
+      for (const [event, listener] of Object.entries(listeners)) own.off(event, listener as () => void)
+      if (given) {
+        if (own.status === 'ready') await own.unsubscribe(channel).catch(() => undefined)
+        return
+      }
+      own.on('error', () => undefined)
+      // Between two attempts there is nothing to end, and no event for it.
+      if (own.status === 'reconnecting') own.disconnect()
+      else await ended(own)
+    },
+  }
+}
+
+export function subscriberOfIoredis(client: IoredisClient): IoredisClient {
+  return client.duplicate({
+    retryStrategy: (times: number) => Math.min(2000, 50 * 2 ** times),
+    reconnectOnError: null,
+    // Each new connection subscribes anew, and says when it has.
+    autoResubscribe: false,
+    autoResendUnfulfilledCommands: false,
+    enableReadyCheck: false,
+    maxRetriesPerRequest: null,
+    commandTimeout: undefined,
+    disconnectTimeout: 1,
+    keyPrefix: '',
+    readOnly: false,
+    monitor: false,
+    lazyConnect: true,
+  })
 }

@@ -1,4 +1,5 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import type { Subscription, SubscriptionEvents } from './announcements.ts'
 import type { Link, LinkEvents } from './connection.ts'
 
 /** The shape of a node-redis 5 or 6 client that is needed here. */
@@ -9,9 +10,12 @@ export interface NodeRedisClient {
   duplicate(override: object): NodeRedisClient
   sendCommand(args: string[]): Promise<unknown>
   connect(): Promise<unknown>
+  subscribe(channel: string, listener: (message: string) => void): Promise<unknown>
+  unsubscribe(channel: string, listener?: (message: string) => void): Promise<unknown>
   destroy(): void
   readonly isReady: boolean
   on(event: string, listener: (error: Error) => void): unknown
+  off(event: string, listener: () => void): unknown
 }
 
 export function isNodeRedis(client: object): client is NodeRedisClient {
@@ -60,4 +64,55 @@ export function openNodeRedis(client: NodeRedisClient, events: LinkEvents, conne
       await nextTurn()
     },
   }
+}
+
+/** @param given the client is its user's, who connects and ends it */
+export function listenNodeRedis(
+  own: NodeRedisClient,
+  given: boolean,
+  channel: string,
+  events: SubscriptionEvents,
+): Subscription {
+  const message = (text: string) => events.onMessage(text)
+  const error = (cause: Error) => events.onLost(cause)
+  // It subscribes anew by itself when it has connected anew; asked for again, it says when it has.
+  const ready = () => void own.subscribe(channel, message).then(events.onLive, events.onLost)
+  own.on('error', error)
+  own.on('ready', ready)
+  if (own.isReady) ready()
+  else if (!given) own.connect().catch(events.onLost)
+  return {
+    async end() {
+      own.off('ready', ready)
+      own.off('error', error as () => void)
+      if (given) {
+        if (own.isReady) await own.unsubscribe(channel, message).catch(() => undefined)
+        return
+      }
+      own.on('error', () => undefined)
+      try {
+        own.destroy()
+      } catch {
+        // It throws when it is not open; closed is what was wanted.
+      }
+      await nextTurn()
+    },
+  }
+}
+
+export function subscriberOfNodeRedis(client: NodeRedisClient): NodeRedisClient {
+  return client.duplicate({
+    disableOfflineQueue: true,
+    pingInterval: undefined,
+    commandOptions: { timeout: undefined },
+    clientSideCache: undefined,
+    emitInvalidate: false,
+    readonly: false,
+    maintNotifications: 'disabled',
+    socket: {
+      ...client.options?.socket,
+      socketTimeout: undefined,
+      reconnectStrategy: (attempts: number) => Math.min(2000, 50 * 2 ** attempts),
+    },
+  })
 }

@@ -1,9 +1,23 @@
 import { HeadgateError, InvalidArgumentError, show } from '../../errors.ts'
 import { refuseUnknown } from '../../options.ts'
 import type { RemoteStore } from '../../store.ts'
+import type { Subscribe } from './announcements.ts'
 import type { OpenLink } from './connection.ts'
-import { type IoredisClient, isIoredis, isIoredisCluster, openIoredis } from './ioredis.ts'
-import { isNodeRedis, type NodeRedisClient, openNodeRedis } from './node-redis.ts'
+import {
+  type IoredisClient,
+  isIoredis,
+  isIoredisCluster,
+  listenIoredis,
+  openIoredis,
+  subscriberOfIoredis,
+} from './ioredis.ts'
+import {
+  isNodeRedis,
+  listenNodeRedis,
+  type NodeRedisClient,
+  openNodeRedis,
+  subscriberOfNodeRedis,
+} from './node-redis.ts'
 import { DECIDE, RedisStore, type Script } from './store.ts'
 
 export type RedisClient = IoredisClient | NodeRedisClient
@@ -11,6 +25,11 @@ export type RedisClient = IoredisClient | NodeRedisClient
 export interface RedisStoreOptions {
   /** Begins every key, before a colon; default `rate_limit`. Letters, digits and `. _ : -`; at most 64. */
   prefix?: string
+  /**
+   * A client of its own, connected by you, that hears of refusals that no longer hold; default: a connection made from the
+   * first client's settings. One that listens to other channels too may serve.
+   */
+  subscriber?: RedisClient
 }
 
 const PREFIX = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$/
@@ -29,8 +48,8 @@ export function redisStore(client: RedisClient, options: RedisStoreOptions = {})
 
 /** The same with another build of the script. */
 export function redisStoreOn(client: RedisClient, options: RedisStoreOptions, script: Script): RemoteStore {
-  refuseUnknown(options, ['prefix'], 'redisStore')
-  const { prefix = 'rate_limit' } = options
+  refuseUnknown(options, ['prefix', 'subscriber'], 'redisStore')
+  const { prefix = 'rate_limit', subscriber } = options
   if (typeof prefix !== 'string' || !PREFIX.test(prefix)) {
     throw new InvalidArgumentError(
       'prefix',
@@ -45,7 +64,7 @@ export function redisStoreOn(client: RedisClient, options: RedisStoreOptions, sc
       { type: 'HeadgateWarning', code: 'HEADGATE_KEY_PREFIX' },
     )
   }
-  return new RedisStore(open, prefix, script)
+  return new RedisStore(open, prefix, script, subscribing(client, subscriber))
 }
 
 function opener(client: RedisClient): OpenLink {
@@ -56,6 +75,25 @@ function opener(client: RedisClient): OpenLink {
     if (isNodeRedis(client)) return (events, timeoutMs) => openNodeRedis(client, events, timeoutMs)
   }
   throw unknownClient(`${show(client)} is of no known shape; give a client of ioredis 5 or 6, or of node-redis 5 or 6`)
+}
+
+/** How changes are listened to: by the client that is given for it, else by one made like the other. */
+function subscribing(client: RedisClient, subscriber: RedisClient | undefined): Subscribe {
+  const given = subscriber !== undefined
+  if (given) opener(subscriber)
+  const { keyPrefix } = subscriber?.options ?? {}
+  if (keyPrefix !== undefined && keyPrefix.length > 0) {
+    throw new InvalidArgumentError(
+      'subscriber',
+      'its key prefix would stand before the channel too; give a client without one',
+    )
+  }
+  return (channel, events) => {
+    const of = subscriber ?? client
+    return isIoredis(of)
+      ? listenIoredis(given ? of : subscriberOfIoredis(of), given, channel, events)
+      : listenNodeRedis(given ? of : subscriberOfNodeRedis(of), given, channel, events)
+  }
 }
 
 function unknownClient(problem: string): HeadgateError {

@@ -1,5 +1,6 @@
 import { DECIDE_LUA, DECIDE_SHA1 } from '../../script/decide.generated.ts'
 import {
+  type ChangeListener,
   type Check,
   type RemoteStore,
   type RoundTripReport,
@@ -8,6 +9,7 @@ import {
   type Ticket,
   type Verdict,
 } from '../../store.ts'
+import { Announcements, type Subscribe } from './announcements.ts'
 import { Batch } from './batch.ts'
 import { Connection, type ConnectionEvents, type Link, type OpenLink } from './connection.ts'
 import { downFault, faultOf, isNoScript } from './faults.ts'
@@ -35,6 +37,7 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
   private readonly script: Script
   private readonly connection: Connection
   private readonly clock = new ServerClock()
+  private readonly announcements: Announcements
   private readonly reports = new Set<StoreReport>()
   private readonly roundTrips = new Set<RoundTripReport>()
   private queue: Ticket[] = []
@@ -51,8 +54,10 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
   /** The deadline of the first batch that was sent since Redis was last heard of. */
   private unansweredMs = Number.POSITIVE_INFINITY
 
-  constructor(open: OpenLink, prefix: string, script: Script = DECIDE) {
+  constructor(open: OpenLink, prefix: string, script: Script = DECIDE, subscribe?: Subscribe) {
     this.prefix = `${prefix}:`
+    const warn = (message: string) => this.report(message, 'subscription', 1)
+    this.announcements = new Announcements(this.prefix, subscribe, warn)
     this.script = script
     this.begun = new Promise((resolve) => {
       this.begin = resolve
@@ -103,6 +108,10 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
     }
   }
 
+  watchChanges(listener: ChangeListener): () => void {
+    return this.announcements.watch(listener)
+  }
+
   async close(): Promise<void> {
     if (this.state === 'closed') return
     this.state = 'closed'
@@ -111,7 +120,7 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
     this.begin()
     this.failQueue()
     clearImmediate(this.flushing)
-    await this.connection.close()
+    await Promise.all([this.connection.close(), this.announcements.close()])
   }
 
   /** A new link knows the script, and its server the time, before the first check goes out. */
@@ -181,7 +190,7 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
     const input = batch.encode(this.clock.at(batch.deadlineMs), this.clock.at(performance.now()))
     // Whoever met no script brings it along: another flush cannot come in between.
     const script = batch.attempt > 0 && this.loading !== undefined ? ['EVAL', text] : ['EVALSHA', sha1]
-    const args = [...script, `${batch.keys.length}`, ...batch.keys, input, ...extraArgs()]
+    const args = [...script, `${batch.keys.length}`, ...batch.keys, input, ...extraArgs(), this.announcements.channel]
     const sentMs = performance.now()
     this.connection.send(args).then(
       (reply) => this.receive(batch, reply, sentMs),
@@ -204,7 +213,7 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
         this.resend(batch, new StoreFault('stale', 'the check met a calendar window that was not open', true))
         return
       }
-      if (batch.answer(numbers)) {
+      if (batch.answer(numbers, sentMs)) {
         const tookMs = performance.now() - sentMs
         for (const roundTrip of this.roundTrips) roundTrip(tookMs, batch.tickets.length)
         if (garbage > 0) this.report('unreadable state in Redis was replaced', 'garbage', garbage)
