@@ -16,7 +16,7 @@ local function open(p, cost, peek)
   end
   -- what must be repaired is repaired by a refusal too, but never by who only asks, nor by a limit of 0
   if ahead and not peek and cost > 0 and own.admits(limit, reply, view, 0) then
-    states[key] = own.close(limit, reply, view, now, state)
+    keep(key, own.close(limit, reply, view, now, state))
     touch(key)
   end
   local fits = own.admits(limit, reply, view, cost)
@@ -131,7 +131,7 @@ while next_input <= last do
         if cost > 0 then
           if charge then
             local limit, own, at = part_limit[p], part_own[p], part_at[p]
-            states[key] = own.take(limit, states[key], now, reply, at, cost, part_id[p])
+            keep(key, own.take(limit, states[key], now, reply, at, cost, part_id[p]))
             touch(key)
             if operation and operation.charged then operation.charged(operation, p, key) end
           elseif condition == nil then

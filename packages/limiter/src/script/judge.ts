@@ -75,7 +75,8 @@ function openAll(verdict: Filled): boolean {
   return admitted
 }
 
-function open({ limit, space, cost }: Part, slot: Slot | undefined, view: number[], at: number): boolean {
+function open(part: Part, slot: Slot | undefined, view: number[], at: number): boolean {
+  const { limit, space, cost } = part
   const { nowUs, check } = judging
   let state = slot?.state
   if (state === undefined && limit.startsEmpty === true) state = unborn(limit, space)
@@ -89,8 +90,7 @@ function open({ limit, space, cost }: Part, slot: Slot | undefined, view: number
   }
   // what must be repaired is repaired by a refusal too, but never by who only asks, nor by a limit of 0
   if (ahead && !check.peek && cost > 0 && slot !== undefined && limit.admits(view, at, 0)) {
-    slot.state = limit.close(view, at, nowUs, state)
-    kept(slot)
+    keep(slot, part, limit.close(view, at, nowUs, state))
   }
   const fits = limit.admits(view, at, cost)
   if (!fits && state !== undefined && !ahead && cost <= limit.capacity) postpone(limit, state, view, at, cost)

@@ -43,9 +43,17 @@ local function mark_of(key)
   return mark
 end
 
+-- the state of a key from now on
+local function keep(key, state)
+  local former = states[key]
+  if former and former[1] ~= state[1] then change(mark_of(key), former, now) end
+  states[key] = state
+end
+
 local function hold(key, lapse, id, units, receipt, charged)
   local mark = mark_of(key)
-  if #mark[2] >= MAX_HOLDS * HOLD then mark[2] = list_remove(mark[2], HOLD, settled_place(mark), 1) end
+  local over = #mark[2] >= MAX_HOLDS * HOLD and settled_place(mark)
+  if over then mark[2] = list_remove(mark[2], HOLD, over, 1) end
   mark[2] = list_insert(mark[2], HOLD, struct.pack('>ddddd', lapse, id, units, receipt, charged))
 end
 
@@ -134,7 +142,7 @@ define_operations = function()
         if mark and crowded(mark) then return 0 end
       end
       if not state then return 0 end
-      local back = algorithm(state[1]).give(state, now, part_cost[p], part_id[p], operation[2], operation[3] == 1)
+      local back = give_back(state, changed_at(mark), now, part_cost[p], part_id[p], operation[2], operation[3] == 1)
       if operation[1] > 0 then known(key, operation[1], part_id[p] > now and part_id[p] or now) end
       touch(key)
       return back
@@ -156,7 +164,7 @@ define_operations = function()
         mark[2] = list_remove(mark[2], HOLD, place, 1)
         known(key, id, now)
         -- 2. less than held: the rest comes back
-        if cost < held and state then algorithm(state[1]).give(state, now, held - cost, receipt, charged, false) end
+        if cost < held and state then give_back(state, changed_at(mark), now, held - cost, receipt, charged, false) end
         touch(key)
       end
       -- 3. more than held: a debt, of one full budget at most
@@ -172,7 +180,7 @@ define_operations = function()
         end
         local taken = more < most and more or most
         if taken > 0 then
-          states[key] = own.take(limit, states[key], now, scratch, 1, taken, operation[1])
+          keep(key, own.take(limit, states[key], now, scratch, 1, taken, operation[1]))
           touch(key)
           -- 4. a repetition of what was charged anew is known too
           local others = marks[key]

@@ -1123,19 +1123,40 @@ end
 local HOLD = 40
 local MAX_HOLDS = 4096
 local MAX_SETTLED = 64
+local CHANGED = -1
 local function unmark(raw)
   if #raw < 17 then return nil, nil end
   local _, blocked, count = struct.unpack('>Bdd', raw)
-  if not exact(blocked) or not exact(count) or count > MAX_HOLDS or #raw < 17 + count * HOLD then return nil, nil end
+  if not exact(blocked) or not exact(count) or count > MAX_HOLDS + 1 or #raw < 17 + count * HOLD then return nil, nil end
   return { blocked, string.sub(raw, 18, 17 + count * HOLD) }, string.sub(raw, 18 + count * HOLD)
+end
+local function changed_at(mark)
+  local place = mark and list_find(mark[2], HOLD, CHANGED)
+  return place and list_number(mark[2], place * HOLD + 25) or 0
+end
+local function change(mark, former, now)
+  local lapse = now + algorithm(former[1]).lifetime(former, now)
+  if lapse == now then return end
+  local place = list_find(mark[2], HOLD, CHANGED)
+  if place then
+    local before = list_number(mark[2], place * HOLD + 1)
+    if before > lapse then lapse = before end
+    mark[2] = list_remove(mark[2], HOLD, place, 1)
+  end
+  mark[2] = list_insert(mark[2], HOLD, struct.pack('>ddddd', lapse, CHANGED, 1, now, 0))
+end
+local function give_back(state, changed, now, units, receipt, charged, again)
+  if receipt > 0 and charged < changed then return 0 end
+  return algorithm(state[1]).give(state, now, units, receipt, charged, again)
 end
 local function settle(state, mark, now)
   local lapsed = list_until(mark[2], HOLD, now)
   if lapsed == 0 then return false end
   if lapsed > MAX_SETTLED then lapsed = MAX_SETTLED end
+  local changed = changed_at(mark)
   for i = 0, lapsed - 1 do
     local _, _, units, receipt, charged = struct.unpack('>ddddd', mark[2], i * HOLD + 1)
-    if state and units > 0 then algorithm(state[1]).give(state, now, units, receipt, charged, false) end
+    if state and units > 0 then give_back(state, changed, now, units, receipt, charged, false) end
   end
   mark[2] = list_remove(mark[2], HOLD, 0, lapsed)
   return true
@@ -1266,9 +1287,15 @@ local function mark_of(key)
   end
   return mark
 end
+local function keep(key, state)
+  local former = states[key]
+  if former and former[1] ~= state[1] then change(mark_of(key), former, now) end
+  states[key] = state
+end
 local function hold(key, lapse, id, units, receipt, charged)
   local mark = mark_of(key)
-  if #mark[2] >= MAX_HOLDS * HOLD then mark[2] = list_remove(mark[2], HOLD, settled_place(mark), 1) end
+  local over = #mark[2] >= MAX_HOLDS * HOLD and settled_place(mark)
+  if over then mark[2] = list_remove(mark[2], HOLD, over, 1) end
   mark[2] = list_insert(mark[2], HOLD, struct.pack('>ddddd', lapse, id, units, receipt, charged))
 end
 local KNOWN = 60000000
@@ -1345,7 +1372,7 @@ define_operations = function()
         if mark and crowded(mark) then return 0 end
       end
       if not state then return 0 end
-      local back = algorithm(state[1]).give(state, now, part_cost[p], part_id[p], operation[2], operation[3] == 1)
+      local back = give_back(state, changed_at(mark), now, part_cost[p], part_id[p], operation[2], operation[3] == 1)
       if operation[1] > 0 then known(key, operation[1], part_id[p] > now and part_id[p] or now) end
       touch(key)
       return back
@@ -1363,7 +1390,7 @@ define_operations = function()
         held, late = units, 0
         mark[2] = list_remove(mark[2], HOLD, place, 1)
         known(key, id, now)
-        if cost < held and state then algorithm(state[1]).give(state, now, held - cost, receipt, charged, false) end
+        if cost < held and state then give_back(state, changed_at(mark), now, held - cost, receipt, charged, false) end
         touch(key)
       end
       local more = cost - held
@@ -1378,7 +1405,7 @@ define_operations = function()
         end
         local taken = more < most and more or most
         if taken > 0 then
-          states[key] = own.take(limit, states[key], now, scratch, 1, taken, operation[1])
+          keep(key, own.take(limit, states[key], now, scratch, 1, taken, operation[1]))
           touch(key)
           local others = marks[key]
           if not place and not (others and crowded(others)) then known(key, operation[1], now) end
@@ -1461,7 +1488,7 @@ local function open(p, cost, peek)
     ahead = own.open(limit, state, now, reply, view, cost)
   end
   if ahead and not peek and cost > 0 and own.admits(limit, reply, view, 0) then
-    states[key] = own.close(limit, reply, view, now, state)
+    keep(key, own.close(limit, reply, view, now, state))
     touch(key)
   end
   local fits = own.admits(limit, reply, view, cost)
@@ -1565,7 +1592,7 @@ while next_input <= last do
         if cost > 0 then
           if charge then
             local limit, own, at = part_limit[p], part_own[p], part_at[p]
-            states[key] = own.take(limit, states[key], now, reply, at, cost, part_id[p])
+            keep(key, own.take(limit, states[key], now, reply, at, cost, part_id[p]))
             touch(key)
             if operation and operation.charged then operation.charged(operation, p, key) end
           elseif condition == nil then
@@ -1610,4 +1637,4 @@ reply[3] = garbage
 return reply
 `
 
-export const DECIDE_TEST_SHA1 = '7ae1d52c838e3a56d91f6f2d080eae7cee94ea91'
+export const DECIDE_TEST_SHA1 = '182beb0257fb86edbe914d9c6a4ebcd2509fa688'
