@@ -48,15 +48,19 @@ local function list_until(list, width, most)
   end
   return low
 end
-local function list_find(list, width, id)
-  local wanted = struct.pack('>d', id)
-  local from = 1
+local function list_search(list, width, bytes, from)
+  local tail = string.sub(bytes, 3)
+  local at = from + 3
   while true do
-    local found = string.find(list, wanted, from, true)
-    if not found then return nil end
-    if (found - 9) % width == 0 then return (found - 9) / width end
-    from = found + 1
+    at = string.find(list, tail, at, true)
+    if not at then return nil end
+    local place = (at - 3 - from) / width
+    if place % 1 == 0 and string.sub(list, at - 2, at - 3 + #bytes) == bytes then return place end
+    at = at + 1
   end
+end
+local function list_find(list, width, id)
+  return list_search(list, width, struct.pack('>d', id), 8)
 end
 local function list_insert(list, width, entry)
   local first = list_number(entry, 1)
@@ -1120,60 +1124,102 @@ end
 local HOLD = 40
 local MAX_HOLDS = 4096
 local MAX_SETTLED = 64
-local CHANGED = -1
+local PIECE = MAX_SETTLED * HOLD
+local SETTLED = string.rep('\0', 24)
+local CHANGED = -6004799503160661
 local function unmark(raw)
   if #raw < 17 then return nil, nil end
   local _, blocked, count = struct.unpack('>Bdd', raw)
   if not exact(blocked) or not exact(count) or count > MAX_HOLDS + 1 or #raw < 17 + count * HOLD then return nil, nil end
-  return { blocked, string.sub(raw, 18, 17 + count * HOLD) }, string.sub(raw, 18 + count * HOLD)
+  local pieces = count > 0 and { string.sub(raw, 18, 17 + count * HOLD) } or {}
+  return { blocked, pieces, count }, string.sub(raw, 18 + count * HOLD)
+end
+local function pieces_of(mark)
+  local text = mark[2][1]
+  if text and #text > 2 * PIECE then
+    local pieces = {}
+    for at = 1, #text, PIECE do pieces[#pieces + 1] = string.sub(text, at, at + PIECE - 1) end
+    mark[2] = pieces
+  end
+  return mark[2]
+end
+local function find_bytes(mark, bytes, from)
+  if not mark or mark[3] == 0 then return nil end
+  local pieces = pieces_of(mark)
+  for i = 1, #pieces do
+    local place = list_search(pieces[i], HOLD, bytes, from)
+    if place then return i, place * HOLD end
+  end
+  return nil
+end
+local function find_hold(mark, id)
+  return find_bytes(mark, struct.pack('>d', id), 8)
+end
+local function hold_at(mark, piece, before)
+  return struct.unpack('>ddddd', mark[2][piece], before + 1)
+end
+local function drop_hold(mark, piece, before)
+  local pieces = mark[2]
+  pieces[piece] = list_remove(pieces[piece], HOLD, before / HOLD, 1)
+  if pieces[piece] == '' then table.remove(pieces, piece) end
+  mark[3] = mark[3] - 1
+end
+local function add_hold(mark, lapse, id, units, receipt, charged)
+  local pieces = pieces_of(mark)
+  local piece = #pieces
+  while piece > 1 and list_number(pieces[piece], 1) > lapse do piece = piece - 1 end
+  if piece == 0 or (piece == #pieces and #pieces[piece] >= 2 * PIECE and list_number(pieces[piece], #pieces[piece] - HOLD + 1) <= lapse) then
+    piece = #pieces + 1
+  end
+  pieces[piece] = list_insert(pieces[piece] or '', HOLD, struct.pack('>ddddd', lapse, id, units, receipt, charged))
+  mark[3] = mark[3] + 1
 end
 local function changed_at(mark)
-  local place = mark and list_find(mark[2], HOLD, CHANGED)
-  return place and list_number(mark[2], place * HOLD + 25) or 0
+  local piece, before = find_hold(mark, CHANGED)
+  return piece and list_number(mark[2][piece], before + 25) or 0
 end
 local function change(mark, former, now)
   local lapse = now + algorithm(former[1]).lifetime(former, now)
   if lapse == now then return end
-  local place = list_find(mark[2], HOLD, CHANGED)
-  if place then
-    local before = list_number(mark[2], place * HOLD + 1)
-    if before > lapse then lapse = before end
-    mark[2] = list_remove(mark[2], HOLD, place, 1)
+  local piece, before = find_hold(mark, CHANGED)
+  if piece then
+    local former_lapse = hold_at(mark, piece, before)
+    if former_lapse > lapse then lapse = former_lapse end
+    drop_hold(mark, piece, before)
   end
-  mark[2] = list_insert(mark[2], HOLD, struct.pack('>ddddd', lapse, CHANGED, 1, now, 0))
+  add_hold(mark, lapse, CHANGED, 1, now, 0)
 end
 local function give_back(state, changed, now, units, receipt, charged, again)
   if receipt > 0 and charged < changed then return 0 end
   return algorithm(state[1]).give(state, now, units, receipt, charged, again)
 end
 local function settle(state, mark, now)
-  local lapsed = list_until(mark[2], HOLD, now)
-  if lapsed == 0 then return false end
+  if mark[3] == 0 or list_number(mark[2][1], 1) > now then return false end
+  local lapsed = list_until(pieces_of(mark)[1], HOLD, now)
   if lapsed > MAX_SETTLED then lapsed = MAX_SETTLED end
   local changed = changed_at(mark)
   for i = 0, lapsed - 1 do
-    local _, _, units, receipt, charged = struct.unpack('>ddddd', mark[2], i * HOLD + 1)
+    local _, _, units, receipt, charged = hold_at(mark, 1, i * HOLD)
     if state and units > 0 then give_back(state, changed, now, units, receipt, charged, false) end
   end
-  mark[2] = list_remove(mark[2], HOLD, 0, lapsed)
+  mark[2][1] = list_remove(mark[2][1], HOLD, 0, lapsed)
+  if mark[2][1] == '' then table.remove(mark[2], 1) end
+  mark[3] = mark[3] - lapsed
   return true
 end
-local function settled_place(mark)
-  for i = 0, #mark[2] / HOLD - 1 do
-    if list_number(mark[2], i * HOLD + 17) == 0 then return i end
-  end
-  return nil
+local function find_settled(mark)
+  return find_bytes(mark, SETTLED, 16)
 end
 local function crowded(mark)
-  return #mark[2] >= MAX_HOLDS * HOLD and not settled_place(mark)
+  return mark[3] >= MAX_HOLDS and not find_settled(mark)
 end
 local function lifetime_of(state, mark, now)
   local lifetime = state and algorithm(state[1]).lifetime(state, now) or 0
   if not mark then return lifetime end
   if mark[1] - now > lifetime then lifetime = mark[1] - now end
-  local count = #mark[2] / HOLD
-  if count > 0 then
-    local lapse = list_number(mark[2], (count - 1) * HOLD + 1) - now
+  local last = mark[2][#mark[2]]
+  if last then
+    local lapse = list_number(last, #last - HOLD + 1) - now
     if lapse > lifetime then lifetime = lapse end
   end
   return lifetime
@@ -1182,9 +1228,13 @@ local function marked(state, mark, now)
   local raw = state and algorithm(state[1]).encode(state) or ''
   if not mark then return raw end
   local blocked = mark[1] > now and mark[1] or 0
-  local count = #mark[2] / HOLD
-  if blocked == 0 and count == 0 then return raw end
-  return struct.pack('>Bdd', MARKED, blocked, count) .. mark[2] .. raw
+  if blocked == 0 and mark[3] == 0 then return raw end
+  local head = struct.pack('>Bdd', MARKED, blocked, mark[3])
+  if not mark[2][2] then return head .. (mark[2][1] or '') .. raw end
+  local texts = { head }
+  for i = 1, #mark[2] do texts[i + 1] = mark[2][i] end
+  texts[#texts + 1] = raw
+  return table.concat(texts)
 end
 local input = cjson.decode(ARGV[1])
 local call = redis.call
@@ -1280,7 +1330,7 @@ end
 local function mark_of(key)
   local mark = marks[key]
   if not mark then
-    mark = { 0, '' }
+    mark = { 0, {}, 0 }
     marks[key] = mark
   end
   return mark
@@ -1292,9 +1342,11 @@ local function keep(key, state)
 end
 local function hold(key, lapse, id, units, receipt, charged)
   local mark = mark_of(key)
-  local over = #mark[2] >= MAX_HOLDS * HOLD and settled_place(mark)
-  if over then mark[2] = list_remove(mark[2], HOLD, over, 1) end
-  mark[2] = list_insert(mark[2], HOLD, struct.pack('>ddddd', lapse, id, units, receipt, charged))
+  if mark[3] >= MAX_HOLDS then
+    local piece, before = find_settled(mark)
+    if piece then drop_hold(mark, piece, before) end
+  end
+  add_hold(mark, lapse, id, units, receipt, charged)
 end
 local KNOWN = 60000000
 local function known(key, id, from)
@@ -1339,12 +1391,12 @@ define_operations = function()
       for p = 1, parts do
         local mark = marks[part_key[p]]
         if mark then
-          if list_find(mark[2], HOLD, operation[1]) then
+          if find_hold(mark, operation[1]) then
             reply[result] = 1
             return 1, false
           end
           if crowded(mark) then
-            local lapse = list_number(mark[2], 1)
+            local lapse = hold_at(mark, 1, 0)
             if lapse > full_until then full_until = lapse end
           end
         end
@@ -1366,7 +1418,7 @@ define_operations = function()
     arguments = 3,
     on_key = function(operation, p, key, state, mark)
       if operation[1] > 0 then
-        if mark and list_find(mark[2], HOLD, operation[1]) then return 0 end
+        if find_hold(mark, operation[1]) then return 0 end
         if mark and crowded(mark) then return 0 end
       end
       if not state then return 0 end
@@ -1380,13 +1432,13 @@ define_operations = function()
     arguments = 1,
     on_key = function(operation, p, key, state, mark)
       local limit, own, cost = part_limit[p], part_own[p], part_cost[p]
-      local place = mark and list_find(mark[2], HOLD, operation[1])
+      local piece, before = find_hold(mark, operation[1])
       local held, late = 0, 1
-      if place then
-        local _, id, units, receipt, charged = struct.unpack('>ddddd', mark[2], place * HOLD + 1)
+      if piece then
+        local _, id, units, receipt, charged = hold_at(mark, piece, before)
         if units == 0 then return 2 end
         held, late = units, 0
-        mark[2] = list_remove(mark[2], HOLD, place, 1)
+        drop_hold(mark, piece, before)
         known(key, id, now)
         if cost < held and state then give_back(state, changed_at(mark), now, held - cost, receipt, charged, false) end
         touch(key)
@@ -1406,7 +1458,7 @@ define_operations = function()
           keep(key, own.take(limit, states[key], now, scratch, 1, taken, operation[1]))
           touch(key)
           local others = marks[key]
-          if not place and not (others and crowded(others)) then known(key, operation[1], now) end
+          if not piece and not (others and crowded(others)) then known(key, operation[1], now) end
         end
         if taken < more then return late + 3 end
       end
@@ -1416,11 +1468,11 @@ define_operations = function()
   operations[6] = {
     arguments = 2,
     on_key = function(operation, p, key, state, mark)
-      local place = mark and list_find(mark[2], HOLD, operation[1])
-      if not place then return 0 end
-      local _, id, units, receipt, charged = struct.unpack('>ddddd', mark[2], place * HOLD + 1)
+      local piece, before = find_hold(mark, operation[1])
+      if not piece then return 0 end
+      local _, id, units, receipt, charged = hold_at(mark, piece, before)
       if units == 0 then return 0 end
-      mark[2] = list_remove(mark[2], HOLD, place, 1)
+      drop_hold(mark, piece, before)
       hold(key, now + operation[2], id, units, receipt, charged)
       touch(key)
       return 1
@@ -1447,7 +1499,7 @@ define_operations = function()
     arguments = 0,
     on_key = function(operation, p, key, state, mark)
       states[key] = false
-      if mark then mark[2] = '' end
+      if mark then mark[2], mark[3] = {}, 0 end
       touch(key)
       return 0
     end,

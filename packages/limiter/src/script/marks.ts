@@ -28,7 +28,7 @@ const MAX_HOLDS = 4096
 /** How many that have lapsed are settled in one call. */
 const MAX_SETTLED = 64
 /** A hold of this id is none: it says as its receipt since when another algorithm counts, while receipts of before may come. */
-const CHANGED = -1
+const CHANGED = -6004799503160661
 
 export function newMark(): Mark {
   return { blockedUs: 0, holds: [] }

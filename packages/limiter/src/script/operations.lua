@@ -37,7 +37,7 @@ end
 local function mark_of(key)
   local mark = marks[key]
   if not mark then
-    mark = { 0, '' }
+    mark = { 0, {}, 0 }
     marks[key] = mark
   end
   return mark
@@ -52,9 +52,11 @@ end
 
 local function hold(key, lapse, id, units, receipt, charged)
   local mark = mark_of(key)
-  local over = #mark[2] >= MAX_HOLDS * HOLD and settled_place(mark)
-  if over then mark[2] = list_remove(mark[2], HOLD, over, 1) end
-  mark[2] = list_insert(mark[2], HOLD, struct.pack('>ddddd', lapse, id, units, receipt, charged))
+  if mark[3] >= MAX_HOLDS then
+    local piece, before = find_settled(mark)
+    if piece then drop_hold(mark, piece, before) end
+  end
+  add_hold(mark, lapse, id, units, receipt, charged)
 end
 
 -- an id that is settled, for as long as a repetition may come
@@ -108,12 +110,12 @@ define_operations = function()
       for p = 1, parts do
         local mark = marks[part_key[p]]
         if mark then
-          if list_find(mark[2], HOLD, operation[1]) then
+          if find_hold(mark, operation[1]) then
             reply[result] = 1
             return 1, false
           end
           if crowded(mark) then
-            local lapse = list_number(mark[2], 1)
+            local lapse = hold_at(mark, 1, 0)
             if lapse > full_until then full_until = lapse end
           end
         end
@@ -138,7 +140,7 @@ define_operations = function()
     arguments = 3,
     on_key = function(operation, p, key, state, mark)
       if operation[1] > 0 then
-        if mark and list_find(mark[2], HOLD, operation[1]) then return 0 end
+        if find_hold(mark, operation[1]) then return 0 end
         if mark and crowded(mark) then return 0 end
       end
       if not state then return 0 end
@@ -155,13 +157,13 @@ define_operations = function()
     on_key = function(operation, p, key, state, mark)
       local limit, own, cost = part_limit[p], part_own[p], part_cost[p]
       -- 1. what is held, if anything
-      local place = mark and list_find(mark[2], HOLD, operation[1])
+      local piece, before = find_hold(mark, operation[1])
       local held, late = 0, 1
-      if place then
-        local _, id, units, receipt, charged = struct.unpack('>ddddd', mark[2], place * HOLD + 1)
+      if piece then
+        local _, id, units, receipt, charged = hold_at(mark, piece, before)
         if units == 0 then return 2 end
         held, late = units, 0
-        mark[2] = list_remove(mark[2], HOLD, place, 1)
+        drop_hold(mark, piece, before)
         known(key, id, now)
         -- 2. less than held: the rest comes back
         if cost < held and state then give_back(state, changed_at(mark), now, held - cost, receipt, charged, false) end
@@ -184,7 +186,7 @@ define_operations = function()
           touch(key)
           -- 4. a repetition of what was charged anew is known too
           local others = marks[key]
-          if not place and not (others and crowded(others)) then known(key, operation[1], now) end
+          if not piece and not (others and crowded(others)) then known(key, operation[1], now) end
         end
         if taken < more then return late + 3 end
       end
@@ -196,11 +198,11 @@ define_operations = function()
   operations[6] = {
     arguments = 2,
     on_key = function(operation, p, key, state, mark)
-      local place = mark and list_find(mark[2], HOLD, operation[1])
-      if not place then return 0 end
-      local _, id, units, receipt, charged = struct.unpack('>ddddd', mark[2], place * HOLD + 1)
+      local piece, before = find_hold(mark, operation[1])
+      if not piece then return 0 end
+      local _, id, units, receipt, charged = hold_at(mark, piece, before)
       if units == 0 then return 0 end
-      mark[2] = list_remove(mark[2], HOLD, place, 1)
+      drop_hold(mark, piece, before)
       hold(key, now + operation[2], id, units, receipt, charged)
       touch(key)
       return 1
@@ -233,7 +235,7 @@ define_operations = function()
     arguments = 0,
     on_key = function(operation, p, key, state, mark)
       states[key] = false
-      if mark then mark[2] = '' end
+      if mark then mark[2], mark[3] = {}, 0 end
       touch(key)
       return 0
     end,
