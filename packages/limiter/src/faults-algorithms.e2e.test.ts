@@ -198,6 +198,15 @@ describe.each(cases)('of a $algorithm $where:', ({ open, of, algorithm }) => {
     expect(await left(limit)).toEqual([20])
   })
 
+  it('what is given back raises it from nothing left, and never above full (envoyproxy/ratelimit PR#802)', async () => {
+    if (holdsSlots) return
+    const limit = of(5, 3_600_000)
+    for (let i = 0; i < 5; i++) await engine.check(item(limit))
+    expect([await left(limit), await engine.refund(item(limit, 2)), await left(limit)]).toEqual([[0], [2], [2]])
+    expect([await engine.refund(item(limit, 1_000_000)), await left(limit)]).toEqual([[3], [5]])
+    expect([await engine.refund(item(limit, 2)), await left(limit)]).toEqual([[0], [5]])
+  })
+
   it('an id that nobody knows, and slots that nobody holds, change nothing', async () => {
     const limit = of(5, 60_000)
     const { receipt, release } = await engine.check(item(limit, 2))
