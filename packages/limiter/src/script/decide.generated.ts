@@ -1232,9 +1232,8 @@ local function marked(state, mark, now)
   if not mark then return raw end
   local blocked = mark[1] > now and mark[1] or 0
   if blocked == 0 and mark[3] == 0 then return raw end
-  local head = struct.pack('>Bdd', MARKED, blocked, mark[3])
-  if not mark[2][2] then return head .. (mark[2][1] or '') .. raw end
-  local texts = { head }
+  if not mark[2][2] then return struct.pack('>Bdd', MARKED, blocked, mark[3]) .. (mark[2][1] or '') .. raw end
+  local texts = { struct.pack('>Bdd', MARKED, blocked, mark[3]) }
   for i = 1, #mark[2] do texts[i + 1] = mark[2][i] end
   texts[#texts + 1] = raw
   return table.concat(texts)
@@ -1690,4 +1689,4 @@ reply[3] = garbage
 return reply
 `
 
-export const DECIDE_SHA1 = 'ebb836605159c4e8f4045f9e51cb5530ae045f88'
+export const DECIDE_SHA1 = 'a92d6e7d560d87b088965e7d954adc4879bdd58b'

@@ -141,10 +141,9 @@ local function marked(state, mark, now)
   if not mark then return raw end
   local blocked = mark[1] > now and mark[1] or 0
   if blocked == 0 and mark[3] == 0 then return raw end
-  local head = struct.pack('>Bdd', MARKED, blocked, mark[3])
   -- one copy where it is in one piece
-  if not mark[2][2] then return head .. (mark[2][1] or '') .. raw end
-  local texts = { head }
+  if not mark[2][2] then return struct.pack('>Bdd', MARKED, blocked, mark[3]) .. (mark[2][1] or '') .. raw end
+  local texts = { struct.pack('>Bdd', MARKED, blocked, mark[3]) }
   for i = 1, #mark[2] do texts[i + 1] = mark[2][i] end
   texts[#texts + 1] = raw
   return table.concat(texts)
