@@ -21,7 +21,7 @@ export function deriveDecision(check: Check, verdict: Verdict, source: Source, d
     }
     if (!check.peek) decision.charged(check, verdict)
   } else if (refuser !== undefined) {
-    decision.refuse(refuser)
+    decision.refuse(refuser, verdict.result)
     if (check.operation?.name === 'reserve') awaitLapse(decision, verdict)
   }
   if (followers !== undefined) {
@@ -124,6 +124,10 @@ export class Decided implements Decision {
       joined.#charges = inOrder
     }
     joined.#result = granted
+    // Who waits with a ticket does so in the store that refused.
+    if (operation?.name === 'book' && !joined.allowed) {
+      joined.#result = Math.max(0, ...refused.map((each) => Decided.resultOf(each) ?? 0))
+    }
     // Of places in line the latest counts; each is by the clock of its own store.
     if (operation?.name === 'book' && joined.allowed) {
       const waits = [first.#result - first.at * 1000, (Decided.resultOf(second) ?? 0) - second.at * 1000]
@@ -152,7 +156,8 @@ export class Decided implements Decision {
     return #result in decision ? decision.#result : undefined
   }
 
-  refuse({ status, reason }: Refuser): void {
+  refuse({ status, reason }: Refuser, result: number): void {
+    this.#result = result
     this.retryAfterMs = status.retryAfterMs
     this.reason = reason
     if (status.rule !== undefined) this.rule = status.rule

@@ -6,10 +6,9 @@ import { deriveDecision, punishedBy } from './derive.ts'
 import { HeadgateError, InvalidArgumentError, StoreUnavailableError, show } from './errors.ts'
 import { Door } from './failure/door.ts'
 import { Policy } from './failure/policy.ts'
+import { type AcquireOptions, standsInLine } from './line.ts'
 import {
-  type AcquireOptions,
   type BlockOptions,
-  type CheckOptions,
   type Grant,
   Operations,
   type RefundOptions,
@@ -22,6 +21,7 @@ import { type CheckItem, judgedOf, partsOf } from './part.ts'
 import { isSpecial, Split } from './split.ts'
 import type { Check, LocalStore, Operation, Part, RemoteStore, Store, StoreFault, Verdict } from './store.ts'
 import { memoryStore } from './stores/memory.ts'
+import type { CheckOptions } from './ways.ts'
 
 export interface EngineOptions {
   store: Store
@@ -59,7 +59,8 @@ export interface Engine {
   takeUpTo(items: readonly CheckItem[], most: number, options?: CheckOptions): Promise<Grant>
   /**
    * Waits in line, then charges: resolves when the caller may proceed, or at once with a refusal. Token buckets, leaky
-   * buckets and fixed windows book the place in the store: first come first served across processes, one sleep.
+   * buckets and fixed windows book the place in the store; the others keep it by a ticket, and are asked again when there
+   * should be room. First come first served across processes.
    */
   acquire(items: readonly CheckItem[], options?: AcquireOptions): Promise<Decision>
   /** Charges, and holds what was charged until it is committed, cancelled or lapses. */
@@ -243,7 +244,7 @@ export class EngineCore implements Engine {
   async operate(check: Check, where: 'store' | 'local' = 'store'): Promise<number[]> {
     // Places of those who wait are given back while it closes.
     if (this.closed && !this.operations.givesBack) throw closedError()
-    return this.split.operate(check, async (shared) => {
+    const done = await this.split.operate(check, async (shared) => {
       if (where === 'local' && this.policy !== undefined) return settled(this.policy, shared)
       if (this.store.kind === 'local') return results(shared, this.store.judge(shared))
       try {
@@ -255,6 +256,8 @@ export class EngineCore implements Engine {
         throw new StoreUnavailableError(`${name}: ${what}: ${message}`, { cause: error })
       }
     })
+    if (check.operation?.name === 'release') this.operations.released(check.parts)
+    return done
   }
 
   private decide(check: Check, signal?: AbortSignal): Promise<Decision> {
@@ -292,7 +295,8 @@ export class EngineCore implements Engine {
 
   private async reported(decided: Promise<Decision>, { parts, peek }: Check): Promise<Decision> {
     const decision = await decided
-    this.report('decision', { decision, items: parts, peek })
+    // Who stands in line is neither admitted nor refused yet.
+    if (!standsInLine(decision)) this.report('decision', { decision, items: parts, peek })
     return decision
   }
 

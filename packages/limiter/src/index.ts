@@ -20,10 +20,9 @@ export { ERROR_CODES, type ErrorCode, HeadgateError, InvalidArgumentError, Store
 export { EncodedKey, encodeParts, encodeValue, hashValue, NAME } from './keys/index.ts'
 export type { Limit, LimitNumbers, State } from './limit.ts'
 export { createLimiter, type Keys, type Limiter, type LimiterCheckOptions, type LimiterOptions } from './limiter.ts'
+export type { AcquireOptions } from './line.ts'
 export type {
-  AcquireOptions,
   BlockOptions,
-  CheckOptions,
   Committed,
   Grant,
   RefundOptions,
@@ -51,4 +50,5 @@ export {
   type Verdict,
 } from './store.ts'
 export { type MemoryStore, type MemoryStoreOptions, memoryStore } from './stores/memory.ts'
+export type { CheckOptions } from './ways.ts'
 export { RateLimitedError, rateLimited, type WrapOptions } from './wrap.ts'

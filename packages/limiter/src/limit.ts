@@ -40,13 +40,16 @@ export interface Limit<S extends State = State> {
   readonly scope?: 'instance'
   /** Counters that nothing is known of count as exhausted since the rule's first use. */
   readonly startsEmpty?: boolean
+  /** Whether a place in line is charged at once: its instant is known. */
+  readonly books?: boolean
   /** What is taken is held under an id until it is released or lapses. */
   readonly holdsSlots?: boolean
 
   /** `wire` at an instant of the store, where the parameters depend on it. */
   wireAt?(nowUs: number): readonly number[]
   /**
-   * Writes the view of a state as it is at `nowUs` (undefined: unused); `cost` is what will be asked of it.
+   * Writes the view of a state as it is at `nowUs` (undefined: unused); `cost` is what will be asked of it, with what
+   * others wait for.
    * Changes nothing else.
    * @returns true when the state must be repaired, also by a refusal: it came from the future, or was
    * written under numbers that would hold its caller for longer than today's
@@ -58,8 +61,13 @@ export interface Limit<S extends State = State> {
   admits(view: readonly number[], at: number, cost: number): boolean
   /** Units that the view has room for. */
   room(view: readonly number[], at: number): number
-  /** How long until the cost has its place in line, in µs; 0: now; −1: it has none. Absent: there is no line. */
-  place?(view: readonly number[], at: number, nowUs: number, cost: number): number
+  /** Counts units as used that are not, since others wait for them; below 0 takes that back. */
+  withhold(view: number[], at: number, units: number): void
+  /**
+   * How long until the cost has its place in line, in µs; 0: now, or, of slots, at any time; −1: it has none. Where the
+   * limit does not book, it is when there is room if nobody else comes.
+   */
+  place(view: readonly number[], at: number, nowUs: number, cost: number): number
   /** How long whoever was admitted has to wait before it proceeds, in µs. Absent: not at all. */
   delayUs?(view: readonly number[], at: number): number
   /** Whether a state of this algorithm can have been written under these numbers. */

@@ -3,19 +3,12 @@ import { EngineCore, type EngineEvents } from './engine.ts'
 import { HeadgateError, InvalidArgumentError, show } from './errors.ts'
 import { encodeValue, NAME } from './keys/index.ts'
 import type { Limit } from './limit.ts'
-import type {
-  AcquireOptions,
-  BlockOptions,
-  CheckOptions,
-  Grant,
-  RefundOptions,
-  Reservation,
-  Reserved,
-  ReserveOptions,
-} from './operations.ts'
+import type { AcquireOptions } from './line.ts'
+import type { BlockOptions, Grant, RefundOptions, Reservation, Reserved, ReserveOptions } from './operations.ts'
 import { refuseUnknown } from './options.ts'
 import { costOf, MAX_PARTS, policyOf } from './part.ts'
 import type { Part, Store } from './store.ts'
+import type { CheckOptions } from './ways.ts'
 import { type WrapOptions, wrap } from './wrap.ts'
 
 export interface LimiterOptions<Names extends string = string> {

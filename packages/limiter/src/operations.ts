@@ -1,29 +1,19 @@
 import { createHash, randomUUID } from 'node:crypto'
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { Decision } from './decision.ts'
 import { resultOf } from './derive.ts'
-import { LONGEST_TIMER_MS } from './duration.ts'
-import { HeadgateError, InvalidArgumentError, show } from './errors.ts'
+import { InvalidArgumentError, show } from './errors.ts'
+import { type AcquireOptions, Line } from './line.ts'
 import { costOf } from './part.ts'
 import { chargedWhere, readReceipt } from './receipt.ts'
 import { newId } from './split.ts'
-import type { Check, Follower, Operation, OperationName, Part } from './store.ts'
+import type { OperationName, Part } from './store.ts'
+import { type CheckOptions, type Judged, LONGEST_MS, op, spanOf, type Ways, whereOf } from './ways.ts'
 
 /** What `takeUpTo` gives. */
 export interface Grant {
   /** Units taken from every limit, 0 to what was asked. */
   readonly granted: number
   readonly decision: Decision
-}
-
-export interface CheckOptions {
-  /** Aborting rejects with the signal's reason; what was already written stays charged. */
-  signal?: AbortSignal | undefined
-}
-
-export interface AcquireOptions extends CheckOptions {
-  /** The longest wait, in ms; default 30 s. A place that comes later is refused at once. */
-  timeoutMs?: number | undefined
 }
 
 export interface ReserveOptions extends CheckOptions {
@@ -66,40 +56,18 @@ export interface Committed {
 /** A decision, and the reservation where it was admitted. */
 export type Reserved = Decision & { reservation?: Reservation }
 
-/** What is known to be valid: enforced parts, and what is judged beside them. */
-export interface Judged {
-  readonly parts: readonly Part[]
-  readonly followers?: readonly Follower[]
-}
-
-/** The engine, as operations need it. */
-interface Ways {
-  run(check: Check, options?: CheckOptions): Promise<Decision>
-  operate(check: Check, where?: 'store' | 'local'): Promise<number[]>
-}
-
-const DEFAULT_WAIT_MS = 30_000
 const DEFAULT_HOLD_MS = 60_000
-/** Ten years: what for ever means. */
-const LONGEST_MS = 3660 * 86_400_000
-/** How many may wait for what cannot be booked, and how long they wait between two tries, in ms. */
-const MAX_WAITING = 10_000
-const FIRST_TRY_MS = 5
-const LAST_TRY_MS = 100
 /** Results of `commit` where nothing was held any more. */
 const LATE = [1, 4]
 
 /** Everything that can be done with limits but check and peek; one for each engine. */
 export class Operations {
   private readonly ways: Ways
-  private readonly closing = new AbortController()
-  private waiting = 0
-  /** Callers that wait for a place that they booked. */
-  private readonly inLine = new Set<Promise<void>>()
-  private givingBack = 0
+  private readonly line: Line
 
   constructor(ways: Ways) {
     this.ways = ways
+    this.line = new Line(ways, (parts, { receipt }) => this.giveBack(parts, receipt))
   }
 
   async takeUpTo(parts: readonly Part[], most: number, options?: CheckOptions): Promise<Grant> {
@@ -111,25 +79,8 @@ export class Operations {
     return { granted: decision.allowed ? (resultOf(decision) ?? most) : 0, decision }
   }
 
-  async acquire(judged: Judged, options: AcquireOptions = {}): Promise<Decision> {
-    const { timeoutMs = DEFAULT_WAIT_MS } = options
-    const longestMs = spanOf(timeoutMs, 'timeoutMs', 0)
-    const begun = performance.now()
-    if (!judged.parts.every(({ limit }) => limit.place !== undefined))
-      return this.acquireByTurns(judged, longestMs, options)
-    const operation = op('book', Math.floor(longestMs * 1000))
-    const decision = await this.ways.run(
-      { ...judged, parts: judged.parts.map(waiting), peek: false, operation },
-      options,
-    )
-    if (decision.allowed) {
-      const startUs = resultOf(decision) ?? 0
-      const waitMs = Math.max(startUs / 1000 - decision.at, decision.delayMs)
-      if (waitMs > 0) await this.waitFor(waitMs, judged, decision, options.signal)
-      decision.delayMs = 0
-    }
-    decision.waitedMs = performance.now() - begun
-    return decision
+  acquire(judged: Judged, options?: AcquireOptions): Promise<Decision> {
+    return this.line.acquire(judged, options)
   }
 
   async reserve(judged: Judged, options: ReserveOptions = {}): Promise<Reserved> {
@@ -210,95 +161,24 @@ export class Operations {
   }
 
   get givesBack(): boolean {
-    return this.givingBack > 0
+    return this.line.busy
   }
 
   /** Whoever still waits is told, and its place is given back. */
-  async close(): Promise<void> {
-    this.closing.abort(new HeadgateError('HEADGATE_CLOSED', 'the limiter was closed while this caller waited'))
-    await Promise.allSettled(this.inLine)
+  close(): Promise<void> {
+    return this.line.close()
   }
 
-  /** Waits for a place that was booked; who does not wait for it gives it back. */
-  private async waitFor(ms: number, judged: Judged, decision: Decision, signal?: AbortSignal): Promise<void> {
-    const waited = this.pause(ms, signal).catch(async (error: unknown) => {
-      await this.giveBack(judged.parts, decision.receipt)
-      throw error
-    })
-    this.inLine.add(waited)
-    try {
-      await waited
-    } finally {
-      this.inLine.delete(waited)
-    }
+  /** Slots of these parts came back. */
+  released(parts: readonly Part[]): void {
+    this.line.wake(parts)
   }
 
   private async giveBack(parts: readonly Part[], receipt: string | undefined): Promise<void> {
     if (receipt === undefined) return
     const whole = parts.map(() => true)
-    this.givingBack += 1
-    try {
-      await this.refund(parts, { receipt }, whole).catch(() => undefined)
-    } finally {
-      this.givingBack -= 1
-    }
+    await this.refund(parts, { receipt }, whole).catch(() => undefined)
   }
-
-  /** For limits without a line: asks again until the store admits. */
-  private async acquireByTurns(judged: Judged, longestMs: number, options: AcquireOptions): Promise<Decision> {
-    const begun = performance.now()
-    if (this.waiting >= MAX_WAITING) throw new HeadgateError('HEADGATE_BUSY', `${MAX_WAITING} callers wait already`)
-    this.waiting += 1
-    try {
-      for (let tryMs = FIRST_TRY_MS; ; tryMs = Math.min(LAST_TRY_MS, tryMs * 2)) {
-        const decision = await this.ways.run({ ...judged, peek: false }, options)
-        if (decision.allowed) {
-          if (decision.delayMs > 0) await this.waitFor(decision.delayMs, judged, decision, options.signal)
-          decision.delayMs = 0
-        }
-        const leftMs = begun + patienceMs(judged.parts, decision, longestMs) - performance.now()
-        decision.waitedMs = performance.now() - begun
-        // Slots come back earlier than they lapse.
-        const slots = judged.parts.some(({ limit }) => limit.holdsSlots)
-        const earliestMs = slots ? Math.min(tryMs, decision.retryAfterMs) : decision.retryAfterMs
-        if (decision.allowed || decision.reason !== 'limit' || earliestMs > leftMs) return decision
-        await this.pause(slots ? earliestMs : Math.max(1, earliestMs), options.signal)
-      }
-    } finally {
-      this.waiting -= 1
-    }
-  }
-
-  private async pause(ms: number, signal?: AbortSignal): Promise<void> {
-    const ends = signal === undefined ? this.closing.signal : AbortSignal.any([this.closing.signal, signal])
-    const untilMs = performance.now() + ms
-    try {
-      // A timer may fire early, and cannot wait for more than 24 days.
-      for (let leftMs = ms; leftMs > 0; leftMs = untilMs - performance.now()) {
-        await sleep(Math.min(Math.ceil(leftMs), LONGEST_TIMER_MS), undefined, { signal: ends })
-      }
-    } catch {
-      throw ends.reason
-    }
-  }
-}
-
-/** A part with the longest wait of its own (µs, at least 1) as its id. */
-function waiting(part: Part): Part {
-  return part.maxWaitMs === undefined ? part : { ...part, id: Math.max(1, Math.floor(part.maxWaitMs * 1000)) }
-}
-
-/** How long those that refuse let wait: the shortest of them counts. */
-function patienceMs(parts: readonly Part[], { limits }: Decision, longestMs: number): number {
-  return limits.reduce((shortestMs, { retryAfterMs }, i) => {
-    const ownMs = parts[i]?.maxWaitMs
-    return retryAfterMs > 0 && ownMs !== undefined && ownMs < shortestMs ? ownMs : shortestMs
-  }, longestMs)
-}
-
-/** Where a decision's charges stand. */
-function whereOf(decision: Decision | undefined): 'store' | 'local' {
-  return decision?.source === 'local' ? 'local' : 'store'
 }
 
 /** Whether a decision without the store charged the part: by its share, or in this process. */
@@ -306,23 +186,11 @@ function isInShares({ onStoreFailure }: Part, parts: readonly Part[]): boolean {
   return onStoreFailure === 'local' || parts.some(({ limit }) => limit.scope === 'instance')
 }
 
-function op(name: OperationName, ...args: number[]): Operation {
-  return { name, args }
-}
-
 /** A caller's id as a number from 1 to 2^53 − 1. */
 function idOf(id: unknown): number {
   if (typeof id !== 'string' || id === '') throw new InvalidArgumentError('id', `${show(id)} is not a text`)
   const hash = createHash('sha256').update(id).digest()
   return Number(hash.readBigUInt64BE() >> 11n) || newId()
-}
-
-function spanOf(ms: unknown, argument: string, least: number): number {
-  if (typeof ms === 'number' && ms >= least && ms <= LONGEST_MS) return ms
-  throw new InvalidArgumentError(
-    argument,
-    `${show(ms)} is not a number of ms from ${least} to ${LONGEST_MS} (ten years)`,
-  )
 }
 
 /** Slots beside other limits are held as long as they are; a reservation of slots alone holds nothing. */

@@ -46,6 +46,7 @@ export type OperationName =
   | 'reset'
   | 'block'
   | 'unblock'
+  | 'leave'
 
 export interface Operation {
   readonly name: OperationName

@@ -10,6 +10,7 @@ import { type RedisServer, startRedis } from '../../../test/redis.ts'
 import { concurrency } from './algorithms/concurrency/index.ts'
 import { fixedWindow } from './algorithms/fixed-window/index.ts'
 import { leakyBucket } from './algorithms/leaky-bucket/index.ts'
+import { slidingLog } from './algorithms/sliding-log/index.ts'
 import { tokenBucket } from './algorithms/token-bucket/index.ts'
 import { createEngine, type Engine } from './engine.ts'
 import type { Limit } from './limit.ts'
@@ -22,7 +23,8 @@ const ROOT = fileURLToPath(new URL('../../..', import.meta.url))
 /** Waits in line as often as it is told, or holds slots until it is killed. */
 const PROGRAM = `
 import { once } from 'node:events'
-import { concurrency, createEngine, tokenBucket } from 'headgate'
+import { setTimeout as sleep } from 'node:timers/promises'
+import { concurrency, createEngine, fixedWindow, slidingLog, slidingWindow, tokenBucket } from 'headgate'
 import { redisStore } from 'headgate/redis'
 import { Redis } from 'ioredis-5'
 const store = redisStore(new Redis(process.env.REDIS_URL, { lazyConnect: true }))
@@ -30,10 +32,32 @@ const engine = createEngine({ store, timeoutMs: 10000 })
 const line = [{ name: 'line', limit: tokenBucket({ limit: 20, period: '1s', burst: 1 }), key: '' }]
 const slots = [{ name: 'slots', limit: concurrency({ limit: 2, ttl: '1s' }), key: '', cost: 2 }]
 const now = () => performance.timeOrigin + performance.now()
+const lines = {
+  bucket: tokenBucket({ limit: 20, period: '1s', burst: 1 }),
+  log: slidingLog({ limit: 3, period: '150ms' }),
+  strict: slidingWindow({ limit: 3, period: '150ms', slices: 3, strict: true }),
+  window: fixedWindow({ limit: 3, period: '150ms' }),
+  slots: concurrency({ limit: 2, ttl: '10s' }),
+}
 await engine.peek(line)
 console.log('ready')
-await once(process.stdin, 'data')
-if (process.env.TASK === 'hold') {
+const [told] = await once(process.stdin, 'data')
+if (process.env.TASK === 'queue') {
+  const { of, firstMs, everyMs } = JSON.parse(told)
+  const items = of.map((name) => ({ name, limit: lines[name], key: 'queue' }))
+  const turns = await Promise.all(Array.from({ length: 5 }, async (_, i) => {
+    await sleep(firstMs + i * everyMs - now())
+    const cameMs = now()
+    const { allowed, at, waitedMs, release } = await engine.acquire(items, { timeoutMs: 20000 })
+    await sleep(release ? 60 : 0)
+    await release?.()
+    return { cameMs, allowed, at, waitedMs }
+  }))
+  console.log(JSON.stringify(turns))
+  await engine.close()
+  await store.close()
+  process.stdin.destroy()
+} else if (process.env.TASK === 'hold') {
   const { allowed } = await engine.check(slots)
   console.log(JSON.stringify({ allowed }))
   setInterval(() => {}, 1000)
@@ -87,7 +111,11 @@ async function startProcess(task: string) {
   children.push(child)
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]()
   expect((await lines.next()).value).toBe('ready')
-  return { child, go: () => child.stdin.write('go\n'), line: async () => JSON.parse((await lines.next()).value) }
+  return {
+    child,
+    go: (told: object = {}) => child.stdin.write(`${JSON.stringify(told)}\n`),
+    line: async () => JSON.parse((await lines.next()).value),
+  }
 }
 
 const item = (limit: Limit, cost = 1, name: string = limit.algorithm): CheckItem[] => [{ name, limit, key: '', cost }]
@@ -116,6 +144,44 @@ describe('a line before one budget', () => {
     const starts = order.map(({ startMs }) => startMs)
     // A busy machine may wake two late, but never in the wrong order by a whole place.
     for (const [i, startMs] of starts.entries()) if (i > 1) expect(startMs).toBeGreaterThan(starts[i - 2] as number)
+  })
+
+  it.each([['log'], ['strict'], ['window', 'log'], ['slots'], ['bucket', 'slots']])(
+    'is first come first served across processes before what does not book, too: %s %s',
+    async (...of) => {
+      const processes = await Promise.all([1, 2, 3].map(() => startProcess('queue')))
+      const firstMs = now() + 100
+      // One comes every 15 ms, by turns from each process: faster than they are let through.
+      for (const [i, one] of processes.entries()) one.go({ of, firstMs: firstMs + 15 * i, everyMs: 45 })
+      type Turn = { cameMs: number; allowed: boolean; at: number; waitedMs: number }
+      const turns = (await Promise.all(processes.map((one) => one.line()))).flat() as Turn[]
+      turns.sort((a, b) => a.cameMs - b.cameMs)
+      expect(turns.map(({ allowed }) => allowed)).toEqual(turns.map(() => true))
+      const at = turns.map((turn) => turn.at)
+      // Where there is room for two at once, their timers may wake them in either order.
+      for (const [i, turn] of at.entries()) expect(turn).toBeGreaterThan(Math.max(...at.slice(0, i + 1)) - 45)
+      expect(turns.filter(({ waitedMs }) => waitedMs > 30).length).toBeGreaterThan(5)
+    },
+  )
+
+  it('is passed by nobody who only checks, and left by who goes away', async () => {
+    const log = item(slidingLog({ limit: 1, period: '400ms' }))
+    await engine.check(log)
+    const leaving = new AbortController()
+    const [second, third] = [timed(log, { signal: leaving.signal }), timed(log)]
+    // 15 of them ask in the 400 ms in which two wait.
+    const checks = Promise.all(
+      Array.from({ length: 15 }, async (_, i) => {
+        await sleep(i * 20)
+        return (await engine.check(log)).allowed
+      }),
+    )
+    await sleep(50)
+    leaving.abort(new Error('the second leaves'))
+    await expect(second).rejects.toThrow('the second leaves')
+    expect(await checks).not.toContain(true)
+    const { decision } = await third
+    expect([decision.allowed, (decision.waitedMs ?? 0) < 950]).toEqual([true, true])
   })
 
   it('gives the place of the last who leaves to the next, of another to nobody', async () => {

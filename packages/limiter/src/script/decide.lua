@@ -56,7 +56,7 @@ end
 -- 3. every key once
 local stored = call('MGET', unpack(KEYS))
 local states = {} -- by key: its state; false: unused
-local marks = {} -- by key: what stands before the state: { blocked until (µs), holds }
+local marks = {} -- by key: what stands before the state (see marks.lua)
 local broken = {} -- by key: true when what it holds is no state
 local settled = {} -- by key: true when holds of it have lapsed, which whoever may write puts down
 
@@ -103,6 +103,7 @@ local last = #input
 -- the parts of the check that is being judged, and where its views are in the reply
 local part_key, part_index, part_limit, part_own, part_cost, part_id, part_at = {}, {}, {}, {}, {}, {}, {}
 local part_fits = {} -- whether the limit admits
+local part_behind = {} -- units of those who wait for the limit before it
 local parts = 0
 local kept_fits = {} -- the same of the last check without a condition
 local kept_parts = 0

@@ -1,10 +1,19 @@
 -- Judges the checks in order: the fourth step of decide.lua.
 
--- opens a limit: writes its view, also behind one that refuses: the caller is told the longest wait
-local function open(p, cost, peek)
+-- opens a limit: writes its view, also behind one that refuses: the caller is told the longest wait. What others wait
+-- for, who stand before the ticket (0: all do), counts as used.
+local function open(p, cost, peek, ticket)
   local key, index, limit, own = part_key[p], part_index[p], part_limit[p], part_own[p]
   local state = state_of(key)
   if settled[key] and not peek then touch(key) end
+  local behind = 0
+  local mark = marks[key]
+  if mark and mark[3] ~= '' then
+    behind = waited_for(mark[3], now, ticket)
+    local most = own.capacity(limit)
+    if behind > most then behind = most end
+  end
+  part_behind[p] = behind
   local ahead
   if not state and since_key[index] > 0 then state = unborn(index, peek) end
   if state and state[1] ~= limit[1] then
@@ -12,17 +21,19 @@ local function open(p, cost, peek)
     own.adopt(limit, other.used(state, now), now, reply, view)
     ahead = other.ahead(state, now, own.span(limit))
   else
-    ahead = own.open(limit, state, now, reply, view, cost)
+    ahead = own.open(limit, state, now, reply, view, cost + behind)
   end
   -- what must be repaired is repaired by a refusal too, but never by who only asks, nor by a limit of 0
   if ahead and not peek and cost > 0 and own.admits(limit, reply, view, 0) then
     keep(key, own.close(limit, reply, view, now, state))
     touch(key)
   end
+  if behind > 0 then own.withhold(limit, reply, view, behind) end
   local fits = own.admits(limit, reply, view, cost)
   if not fits then
     -- what goes by other numbers has room at an instant of its own
     local room = own.capacity(limit) - cost
+    if room > 0 then room = room > behind and room - behind or 0 end
     if state and not ahead and room >= 0 and (state[1] ~= limit[1] or not own.wrote(limit, state)) then
       own.postpone(limit, reply, view, now, cost, algorithm(state[1]).room_after(state, now, room))
     end
@@ -56,6 +67,7 @@ while next_input <= last do
     reply[result] = 0
   end
   local on_keys = operation and operation.on_key
+  local ticket = operation and operation.ticket and operation[operation.ticket] or 0
   local blocked, blocked_part = 0, 0
   local admitted = 1
   local blocked_at = view -- where a block would be told of
@@ -85,7 +97,7 @@ while next_input <= last do
       reply[view] = on_keys(operation, p, key, state, mark)
       view = view + 1
     else
-      local fits = open(p, cost, peek)
+      local fits = open(p, cost, peek, ticket)
       part_fits[p] = fits
       if not fits then admitted = 0 end
       local mark = marks[key]
@@ -96,9 +108,9 @@ while next_input <= last do
 
   if not on_keys then
     -- 4.3 whether to charge
-    local charge
+    local charge, waits
     if operation then
-      admitted, charge = operation.judge(operation, admitted, blocked, result)
+      admitted, charge, waits = operation.judge(operation, admitted, blocked, result)
       -- what is charged has its place, now or later
       if charge then
         for p = 1, parts do part_fits[p] = true end
@@ -120,7 +132,7 @@ while next_input <= last do
       charge = charge and wanted and not kept_uncharged
     elseif next_input <= last and input[next_input] % 16 >= 8 then
       -- the next one goes by this
-      kept_uncharged, kept_parts = blocked > 0 or (admitted == 1 and not charge), parts
+      kept_uncharged, kept_parts = blocked > 0 or waits or (admitted == 1 and not charge), parts
       for p = 1, parts do kept_fits[p] = part_fits[p] end
     end
 
@@ -131,10 +143,12 @@ while next_input <= last do
         if cost > 0 then
           if charge then
             local limit, own, at = part_limit[p], part_own[p], part_at[p]
+            -- what others wait for is nothing that was taken
+            if part_behind[p] > 0 then own.withhold(limit, reply, at, -part_behind[p]) end
             keep(key, own.take(limit, states[key], now, reply, at, cost, part_id[p]))
             touch(key)
             if operation and operation.charged then operation.charged(operation, p, key) end
-          elseif condition == nil then
+          elseif condition == nil and not waits then
             refused[key] = true
           end
         end

@@ -2,6 +2,7 @@ import { codecOf } from '../algorithms/index.ts'
 import type { Limit, State } from '../limit.ts'
 import type { Check, Follower, Part, Verdict } from '../store.ts'
 import { blank, type Filled, judging, keep, kept, type Slot, type Slots, settled, unborn } from './judging.ts'
+import { waitedFor } from './marks.ts'
 import { JUDGED, ON_KEYS } from './operations.ts'
 
 /**
@@ -17,6 +18,7 @@ export function judge(check: Check, slots: Slots, nowUs: number, verdict: Filled
   judging.view = view
   judging.parts = check.parts
   judging.result = 0
+  judging.waits = false
   verdict.nowUs = nowUs
   verdict.blockedPart = -1
   verdict.blockedUs = 0
@@ -29,7 +31,8 @@ export function judge(check: Check, slots: Slots, nowUs: number, verdict: Filled
     verdict.result = 0
     return
   }
-  const admitted = openAll(verdict)
+  const { operation: { name, args } = {} } = check
+  const admitted = openAll(verdict, name === 'book' ? args?.[1] : 0)
   let charge = verdict.blockedUs === 0 && admitted
   verdict.allowed = charge
   if (operation !== undefined) {
@@ -40,7 +43,11 @@ export function judge(check: Check, slots: Slots, nowUs: number, verdict: Filled
   verdict.result = judging.result
   if (!check.peek && charge) chargeAll()
   if (check.followers !== undefined)
-    verdict.followers = follow(check.followers, check, verdict.blockedUs > 0 || (verdict.allowed && !charge))
+    verdict.followers = follow(
+      check.followers,
+      check,
+      verdict.blockedUs > 0 || judging.waits || (verdict.allowed && !charge),
+    )
   // What was reserved before stays so.
   if (verdict.allowed) unblock(verdict)
 }
@@ -51,7 +58,7 @@ function unblock(verdict: Filled): void {
 }
 
 // 4.2 open every limit, also behind one that refuses: the caller is told the longest wait
-function openAll(verdict: Filled): boolean {
+function openAll(verdict: Filled, ticket = 0): boolean {
   const { parts, nowUs, view, slots } = judging
   let admitted = true
   let at = 0
@@ -67,7 +74,9 @@ function openAll(verdict: Filled): boolean {
         verdict.blockedPart = p
       }
     }
-    const fits = open(part, slot, view, at)
+    const behind = behindWhom(part, slot, ticket)
+    judging.behind[p] = behind
+    const fits = open(part, slot, view, at, behind)
     judging.fits[p] = fits
     if (!fits) admitted = false
     at += part.limit.viewSize
@@ -75,7 +84,15 @@ function openAll(verdict: Filled): boolean {
   return admitted
 }
 
-function open(part: Part, slot: Slot | undefined, view: number[], at: number): boolean {
+/** What others wait for, who stand before the ticket (0: all do). */
+function behindWhom({ limit }: Part, slot: Slot | undefined, ticket: number): number {
+  const line = slot?.mark?.line
+  if (line === undefined || line.length === 0) return 0
+  return Math.min(waitedFor(line, judging.nowUs, ticket), limit.capacity)
+}
+
+/** @param behind units that count as used, since others wait for them */
+function open(part: Part, slot: Slot | undefined, view: number[], at: number, behind: number): boolean {
   const { limit, space, cost } = part
   const { nowUs, check } = judging
   let state = slot?.state
@@ -86,22 +103,24 @@ function open(part: Part, slot: Slot | undefined, view: number[], at: number): b
     limit.adopt(other.used(state, nowUs), nowUs, view, at)
     ahead = other.ahead(state, nowUs, limit.spanUs)
   } else {
-    ahead = limit.open(state, nowUs, view, at, cost)
+    ahead = limit.open(state, nowUs, view, at, cost + behind)
   }
   // what must be repaired is repaired by a refusal too, but never by who only asks, nor by a limit of 0
   if (ahead && !check.peek && cost > 0 && slot !== undefined && limit.admits(view, at, 0)) {
     keep(slot, part, limit.close(view, at, nowUs, state))
   }
+  if (behind > 0) limit.withhold(view, at, behind)
   const fits = limit.admits(view, at, cost)
-  if (!fits && state !== undefined && !ahead && cost <= limit.capacity) postpone(limit, state, view, at, cost)
+  if (!fits && state !== undefined && !ahead && cost <= limit.capacity) postpone(limit, state, view, at, cost, behind)
   return fits
 }
 
 /** What goes by other numbers has room at an instant of its own. */
-function postpone(limit: Limit, state: State, view: number[], at: number, cost: number): void {
+function postpone(limit: Limit, state: State, view: number[], at: number, cost: number, behind: number): void {
   if (state.code === limit.code && limit.wrote(state)) return
   const { nowUs } = judging
-  limit.postpone(view, at, nowUs, cost, codecOf(state).roomAfterUs(state, nowUs, limit.capacity - cost))
+  const room = Math.max(0, limit.capacity - cost - behind)
+  limit.postpone(view, at, nowUs, cost, codecOf(state).roomAfterUs(state, nowUs, room))
 }
 
 // 4.4 charge all of them
@@ -114,6 +133,9 @@ function chargeAll(): void {
     const part = parts[p] as Part
     const { limit, id = 0 } = part
     const slot = found[p]
+    // what others wait for is nothing that was taken
+    const behind = judging.behind[p] as number
+    if (behind > 0) limit.withhold(view, at[p] as number, -behind)
     const state = limit.take(slot?.state, nowUs, view, at[p] as number, units, id)
     const place = keep(slot, part, state)
     if (charged !== undefined) {

@@ -36,7 +36,11 @@ export interface Judging {
   readonly at: number[]
   readonly cost: number[]
   readonly fits: boolean[]
+  /** Units of those who wait for each part's limit before it. */
+  readonly behind: number[]
   result: number
+  /** Whether the check has a ticket and waits. */
+  waits: boolean
 }
 
 /** The one that is being judged: judging never waits, so one serves all. */
@@ -50,7 +54,9 @@ export const judging: Judging = {
   at: [],
   cost: [],
   fits: [],
+  behind: [],
   result: 0,
+  waits: false,
 }
 
 /** A verdict that is filled in. */
@@ -115,6 +121,8 @@ export function markOf(slot: Slot): Mark {
 
 /** Whatever a place holds has changed; a block that is over leaves with it. */
 export function kept(slot: Slot): void {
-  if (slot.mark !== undefined && slot.mark.blockedUs <= judging.nowUs) slot.mark.blockedUs = 0
+  const { mark } = slot
+  if (mark !== undefined && mark.blockedUs <= judging.nowUs) mark.blockedUs = 0
+  if (mark !== undefined && mark.line.length > 0) mark.line = mark.line.filter(({ tillUs }) => tillUs > judging.nowUs)
   slot.unusedAtUs = unusedAtUs(slot.state, slot.mark, judging.nowUs)
 }

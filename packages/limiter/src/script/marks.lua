@@ -1,8 +1,10 @@
--- What stands before a state under the same key: until when the key is blocked, and units that are held. The Lua half
--- of marks.ts.
--- Stored: 'B' 15, two big-endian doubles (blocked until, µs, 0: not; number of holds), the holds, the state or nothing
+-- What stands before a state under the same key: until when the key is blocked, units that are held, and who waits in
+-- line. The Lua half of marks.ts.
+-- Stored: 'B' 15, three big-endian doubles (blocked until, µs, 0: not; number of holds; number of tickets), the holds, the
+--         tickets, the state or nothing
 -- Hold:   5 doubles: when it lapses (µs), id, units (0: settled, kept to know a repetition), receipt, charged at (µs)
--- Mark:   { blocked until, holds in pieces of text, their number }: a change copies one piece, not a list of 160 kB
+-- Ticket: 3 doubles: until when it counts (µs), id, units that it waits for; in the order in which they came
+-- Mark:   { blocked until, holds in pieces of text, tickets, number of holds }: a change copies one piece, not 160 kB
 -- A hold of id CHANGED is none: it says as its receipt since when another algorithm counts, while receipts of before may come.
 
 local HOLD = 40
@@ -11,14 +13,19 @@ local MAX_SETTLED = 64 -- in one call
 local PIECE = MAX_SETTLED * HOLD
 local SETTLED = string.rep('\0', 24) -- no units, receipt or charge
 local CHANGED = -6004799503160661 -- its bytes stand in no other number, so a search for it does not stop
+local TICKET = 24
+local MAX_TICKETS = 1024
 
 -- What stands before the state, and the state's own text ('': none); nil, nil: garbage
 local function unmark(raw)
-  if #raw < 17 then return nil, nil end
-  local _, blocked, count = struct.unpack('>Bdd', raw)
-  if not exact(blocked) or not exact(count) or count > MAX_HOLDS + 1 or #raw < 17 + count * HOLD then return nil, nil end
-  local pieces = count > 0 and { string.sub(raw, 18, 17 + count * HOLD) } or {}
-  return { blocked, pieces, count }, string.sub(raw, 18 + count * HOLD)
+  if #raw < 25 then return nil, nil end
+  local _, blocked, held, waiting = struct.unpack('>Bddd', raw)
+  if not (exact(blocked) and exact(held) and exact(waiting)) or held > MAX_HOLDS + 1 or waiting > MAX_TICKETS then return nil, nil end
+  local line = 25 + held * HOLD
+  local rest = line + waiting * TICKET
+  if #raw < rest then return nil, nil end
+  local pieces = held > 0 and { string.sub(raw, 26, line) } or {}
+  return { blocked, pieces, string.sub(raw, line + 1, rest), held }, string.sub(raw, rest + 1)
 end
 
 -- The pieces, none of them long.
@@ -34,7 +41,7 @@ end
 
 -- Where the hold is whose bytes behind `from` are these: its piece, and what stands before it there; nil: there is none.
 local function find_bytes(mark, bytes, from)
-  if not mark or mark[3] == 0 then return nil end
+  if not mark or mark[4] == 0 then return nil end
   local pieces = pieces_of(mark)
   for i = 1, #pieces do
     local place = list_search(pieces[i], HOLD, bytes, from)
@@ -56,7 +63,7 @@ local function drop_hold(mark, piece, before)
   local pieces = mark[2]
   pieces[piece] = list_remove(pieces[piece], HOLD, before / HOLD, 1)
   if pieces[piece] == '' then table.remove(pieces, piece) end
-  mark[3] = mark[3] - 1
+  mark[4] = mark[4] - 1
 end
 
 -- Behind those that do not lapse later.
@@ -68,7 +75,7 @@ local function add_hold(mark, lapse, id, units, receipt, charged)
     piece = #pieces + 1
   end
   pieces[piece] = list_insert(pieces[piece] or '', HOLD, struct.pack('>ddddd', lapse, id, units, receipt, charged))
-  mark[3] = mark[3] + 1
+  mark[4] = mark[4] + 1
 end
 
 -- Since when the algorithm that counts does; 0: nothing is known of another.
@@ -98,7 +105,7 @@ end
 
 -- Holds that have lapsed give back what has not drained. Whether there were any.
 local function settle(state, mark, now)
-  if mark[3] == 0 or list_number(mark[2][1], 1) > now then return false end
+  if mark[4] == 0 or list_number(mark[2][1], 1) > now then return false end
   local lapsed = list_until(pieces_of(mark)[1], HOLD, now)
   if lapsed > MAX_SETTLED then lapsed = MAX_SETTLED end
   local changed = changed_at(mark)
@@ -108,7 +115,7 @@ local function settle(state, mark, now)
   end
   mark[2][1] = list_remove(mark[2][1], HOLD, 0, lapsed)
   if mark[2][1] == '' then table.remove(mark[2], 1) end
-  mark[3] = mark[3] - lapsed
+  mark[4] = mark[4] - lapsed
   return true
 end
 
@@ -119,7 +126,48 @@ end
 
 -- Whether nothing more can be held.
 local function crowded(mark)
-  return mark[3] >= MAX_HOLDS and not find_settled(mark)
+  return mark[4] >= MAX_HOLDS and not find_settled(mark)
+end
+
+-- The tickets that still count.
+local function alive(line, now)
+  local kept = {}
+  for at = 1, #line, TICKET do
+    if list_number(line, at) > now then kept[#kept + 1] = string.sub(line, at, at + TICKET - 1) end
+  end
+  return table.concat(kept)
+end
+
+-- Units that those wait for who came before the ticket (0: of everybody).
+local function waited_for(line, now, ticket)
+  local units = 0
+  for at = 1, #line, TICKET do
+    local till, id, wanted = struct.unpack('>ddd', line, at)
+    if id == ticket then break end
+    if till > now then units = units + wanted end
+  end
+  return units
+end
+
+-- Takes a place in line, or keeps it; false: too many wait.
+local function stand(mark, now, till, ticket, units)
+  local line = alive(mark[3], now)
+  local entry = struct.pack('>ddd', till, ticket, units)
+  local place = list_find(line, TICKET, ticket)
+  if not place then
+    if #line >= MAX_TICKETS * TICKET then return false end
+    place = #line / TICKET
+  end
+  mark[3] = string.sub(line, 1, place * TICKET) .. entry .. string.sub(line, (place + 1) * TICKET + 1)
+  return true
+end
+
+-- Leaves the line. Whether it stood there.
+local function leave(mark, ticket)
+  local place = list_find(mark[3], TICKET, ticket)
+  if not place then return false end
+  mark[3] = list_remove(mark[3], TICKET, place, 1)
+  return true
 end
 
 -- How long state and mark mean anything, in µs.
@@ -132,6 +180,10 @@ local function lifetime_of(state, mark, now)
     local lapse = list_number(last, #last - HOLD + 1) - now
     if lapse > lifetime then lifetime = lapse end
   end
+  for at = 1, #mark[3], TICKET do
+    local left = list_number(mark[3], at) - now
+    if left > lifetime then lifetime = left end
+  end
   return lifetime
 end
 
@@ -140,11 +192,13 @@ local function marked(state, mark, now)
   local raw = state and algorithm(state[1]).encode(state) or ''
   if not mark then return raw end
   local blocked = mark[1] > now and mark[1] or 0
-  if blocked == 0 and mark[3] == 0 then return raw end
+  local line = mark[3] ~= '' and alive(mark[3], now) or ''
+  if blocked == 0 and mark[4] == 0 and line == '' then return raw end
   -- one copy where it is in one piece
-  if not mark[2][2] then return struct.pack('>Bdd', MARKED, blocked, mark[3]) .. (mark[2][1] or '') .. raw end
-  local texts = { struct.pack('>Bdd', MARKED, blocked, mark[3]) }
+  if not mark[2][2] then return struct.pack('>Bddd', MARKED, blocked, mark[4], #line / TICKET) .. (mark[2][1] or '') .. line .. raw end
+  local texts = { struct.pack('>Bddd', MARKED, blocked, mark[4], #line / TICKET) }
   for i = 1, #mark[2] do texts[i + 1] = mark[2][i] end
+  texts[#texts + 1] = line
   texts[#texts + 1] = raw
   return table.concat(texts)
 end

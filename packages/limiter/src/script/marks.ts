@@ -3,14 +3,25 @@ import { codecOf, decodeState, encodeState } from '../algorithms/index.ts'
 import type { State } from '../limit.ts'
 
 /**
- * What stands before a state under the same key: until when the key is blocked, and units that are
- * held. `marks.lua` is its twin.
+ * What stands before a state under the same key: until when the key is blocked, units that are held,
+ * and who waits in line. `marks.lua` is its twin.
  */
 export interface Mark {
   /** The instant at which the block ends; 0: none. */
   blockedUs: number
   /** In the order in which they lapse. */
   readonly holds: Hold[]
+  /** Who waits, in the order in which they came. */
+  line: Waiter[]
+}
+
+/** A ticket in line. */
+export interface Waiter {
+  readonly id: number
+  /** Until when it counts (µs). */
+  readonly tillUs: number
+  /** Units that it waits for. */
+  readonly units: number
 }
 
 /** Units that were taken under an id. */
@@ -29,9 +40,11 @@ const MAX_HOLDS = 4096
 const MAX_SETTLED = 64
 /** A hold of this id is none: it says as its receipt since when another algorithm counts, while receipts of before may come. */
 const CHANGED = -6004799503160661
+/** The most tickets in one line. */
+const MAX_TICKETS = 1024
 
 export function newMark(): Mark {
-  return { blockedUs: 0, holds: [] }
+  return { blockedUs: 0, holds: [], line: [] }
 }
 
 /** The place of the settled hold that gives way where there are as many as may be; −1: none does. */
@@ -60,6 +73,33 @@ function insert({ holds }: Mark, entry: Hold): void {
 
 export function findHold(mark: Mark | undefined, id: number): number {
   return mark === undefined ? -1 : mark.holds.findIndex((each) => each.id === id)
+}
+
+/** Units that those wait for who came before the ticket (0: everybody). */
+export function waitedFor(line: readonly Waiter[], nowUs: number, ticket: number): number {
+  let units = 0
+  for (const waiter of line) {
+    if (waiter.id === ticket) break
+    if (waiter.tillUs > nowUs) units += waiter.units
+  }
+  return units
+}
+
+/** Takes a place in line, or keeps it. @returns false: too many wait */
+export function stand(mark: Mark, nowUs: number, waiter: Waiter): boolean {
+  const line = mark.line.filter(({ tillUs }) => tillUs > nowUs)
+  const place = line.findIndex(({ id }) => id === waiter.id)
+  if (place < 0 && line.length >= MAX_TICKETS) return false
+  line.splice(place < 0 ? line.length : place, place < 0 ? 0 : 1, waiter)
+  mark.line = line
+  return true
+}
+
+/** Leaves the line. @returns whether it stood there */
+export function leave(mark: Mark, ticket: number): boolean {
+  const place = mark.line.findIndex(({ id }) => id === ticket)
+  if (place >= 0) mark.line.splice(place, 1)
+  return place >= 0
 }
 
 /** Whether holds have lapsed that are not settled. */
@@ -107,7 +147,8 @@ export function settle(state: State | undefined, mark: Mark, nowUs: number): voi
 
 /** Whether there is nothing in it that means anything. */
 export function isEmpty(mark: Mark | undefined, nowUs: number): boolean {
-  return mark === undefined || (mark.blockedUs <= nowUs && mark.holds.length === 0)
+  if (mark === undefined) return true
+  return mark.blockedUs <= nowUs && mark.holds.length === 0 && mark.line.every(({ tillUs }) => tillUs <= nowUs)
 }
 
 /** The instant at which state and mark mean nothing any more. */
@@ -116,7 +157,9 @@ export function unusedAtUs(state: State | undefined, mark: Mark | undefined, now
   if (mark === undefined) return at
   if (mark.blockedUs > at) at = mark.blockedUs
   const lapseUs = mark.holds.at(-1)?.lapseUs ?? 0
-  return lapseUs > at ? lapseUs : at
+  if (lapseUs > at) at = lapseUs
+  for (const { tillUs } of mark.line) if (tillUs > at) at = tillUs
+  return at
 }
 
 /** How much of its budget a counter has used, from 0; from 1: exhausted, blocked, or held. */
@@ -131,8 +174,9 @@ export interface Stored {
   readonly mark: Mark | undefined
 }
 
-const HEAD = 17
+const HEAD = 25
 const HOLD = 40
+const TICKET = 24
 
 /** Reads what is stored under a key; undefined: garbage. */
 export function decodeStored(raw: Buffer): Stored | undefined {
@@ -143,30 +187,38 @@ export function decodeStored(raw: Buffer): Stored | undefined {
   if (raw.length < HEAD) return undefined
   const blockedUs = raw.readDoubleBE(1)
   const count = raw.readDoubleBE(9)
-  const sound = [blockedUs, count].every((x) => x >= 0 && Number.isSafeInteger(x)) && count <= MAX_HOLDS + 1
-  if (!sound || raw.length < HEAD + count * HOLD) return undefined
+  const waiting = raw.readDoubleBE(17)
+  const exact = [blockedUs, count, waiting].every((x) => x >= 0 && Number.isSafeInteger(x))
+  if (!exact || count > MAX_HOLDS + 1 || waiting > MAX_TICKETS) return undefined
+  const lineAt = HEAD + count * HOLD
+  const restAt = lineAt + waiting * TICKET
+  if (raw.length < restAt) return undefined
   const holds = Array.from({ length: count }, (_, i): Hold => {
     const number = (place: number) => raw.readDoubleBE(HEAD + i * HOLD + place * 8)
     return { lapseUs: number(0), id: number(1), units: number(2), receiptUs: number(3), chargedUs: number(4) }
   })
-  const rest = raw.subarray(HEAD + count * HOLD)
+  const line = Array.from({ length: waiting }, (_, i): Waiter => {
+    const number = (place: number) => raw.readDoubleBE(lineAt + i * TICKET + place * 8)
+    return { tillUs: number(0), id: number(1), units: number(2) }
+  })
+  const rest = raw.subarray(restAt)
   const state = rest.length === 0 ? undefined : decodeState(rest)
   if (rest.length > 0 && state === undefined) return undefined
-  return { state, mark: { blockedUs, holds } }
+  return { state, mark: { blockedUs, holds, line } }
 }
 
 /** What is stored for a state and what stands before it. */
 export function encodeStored({ state, mark }: Stored): Buffer {
   const raw = state === undefined ? Buffer.alloc(0) : encodeState(state)
   if (mark === undefined) return raw
-  const head = Buffer.alloc(HEAD + mark.holds.length * HOLD)
+  const { blockedUs, holds, line } = mark
+  const numbers = [
+    ...[blockedUs, holds.length, line.length],
+    ...holds.flatMap(({ lapseUs, id, units, receiptUs, chargedUs }) => [lapseUs, id, units, receiptUs, chargedUs]),
+    ...line.flatMap(({ tillUs, id, units }) => [tillUs, id, units]),
+  ]
+  const head = Buffer.alloc(1 + numbers.length * 8)
   head.writeUInt8(MARKED, 0)
-  head.writeDoubleBE(mark.blockedUs, 1)
-  head.writeDoubleBE(mark.holds.length, 9)
-  mark.holds.forEach(({ lapseUs, id, units, receiptUs, chargedUs }, i) => {
-    for (const [place, number] of [lapseUs, id, units, receiptUs, chargedUs].entries()) {
-      head.writeDoubleBE(number, HEAD + i * HOLD + place * 8)
-    }
-  })
+  for (const [i, number] of numbers.entries()) head.writeDoubleBE(number, 1 + i * 8)
   return Buffer.concat([head, raw])
 }

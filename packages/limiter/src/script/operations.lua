@@ -2,8 +2,10 @@
 -- The Lua half of operations.ts.
 --
 --   1 take up to   n                   takes what all limits have room for, at most n; result: how much
---   2 book         longest wait (µs)   takes a place in line, by the ids of the parts (0: as here) no later than each says;
---                                      result: when it comes (µs)
+--   2 book         longest wait (µs),  takes a place in line, by the ids of the parts (0: as here) no later than each says;
+--                  ticket, grace (µs), result: when it comes (µs). Where the limits do not all book, or somebody waits with
+--                  1: all book         a ticket already: waits with a ticket, until it is asked again; result of such a
+--                                      refusal: 1 + units that are waited for before; 0: nobody waits
 --   3 reserve      id, hold (µs)       takes the cost and holds it; result: 1 where the id held it already; where too
 --                                      many are held, when the first of them lapses (µs)
 --   on keys, each part one integer:
@@ -18,6 +20,7 @@
 --   9 reset                            forgets what was used, not a block: 0
 --   10 block       duration (µs)       1 where it was blocked before
 --   11 unblock                         1 where it was blocked
+--   12 leave       ticket              leaves the line: 1 where it stood there
 
 local operations -- by code; most calls need none
 local define_operations
@@ -29,7 +32,7 @@ local function read_operation(from, at)
     define_operations()
   end
   local kind = operations[from[at]]
-  local operation = { judge = kind.judge, charged = kind.charged, on_key = kind.on_key }
+  local operation = { judge = kind.judge, charged = kind.charged, on_key = kind.on_key, ticket = kind.ticket }
   for i = 1, kind.arguments do operation[i] = from[at + i] end
   return operation, at + 1 + kind.arguments
 end
@@ -37,7 +40,7 @@ end
 local function mark_of(key)
   local mark = marks[key]
   if not mark then
-    mark = { 0, {}, 0 }
+    mark = { 0, {}, '', 0 }
     marks[key] = mark
   end
   return mark
@@ -52,11 +55,30 @@ end
 
 local function hold(key, lapse, id, units, receipt, charged)
   local mark = mark_of(key)
-  if mark[3] >= MAX_HOLDS then
+  if mark[4] >= MAX_HOLDS then
     local piece, before = find_settled(mark)
     if piece then drop_hold(mark, piece, before) end
   end
   add_hold(mark, lapse, id, units, receipt, charged)
+end
+
+-- The tickets of a check leave all its lines.
+local function leave_all(ticket)
+  for p = 1, parts do
+    local mark = marks[part_key[p]]
+    if mark and leave(mark, ticket) then touch(part_key[p]) end
+  end
+end
+
+-- A ticket stands in all lines of a check, or false.
+local function stand_all(till, ticket)
+  for p = 1, parts do
+    if part_cost[p] > 0 then
+      if not stand(mark_of(part_key[p]), now, till, ticket, part_cost[p]) then return false end
+      touch(part_key[p])
+    end
+  end
+  return true
 end
 
 -- an id that is settled, for as long as a repetition may come
@@ -83,22 +105,40 @@ define_operations = function()
 
   -- book
   operations[2] = {
-    arguments = 1,
+    arguments = 4,
+    ticket = 2,
     judge = function(operation, admitted, blocked, result)
-      if blocked > 0 then return 0, false end
+      local ticket, books = operation[2], operation[4] == 1
+      -- 1. when all of them have a place
       local wait = 0
       for p = 1, parts do
-        local own = part_own[p]
-        local place = part_fits[p] and 0 or -1
-        if own.place then place = own.place(part_limit[p], reply, part_at[p], now, part_cost[p]) end
+        local place = blocked > 0 and -1 or part_own[p].place(part_limit[p], reply, part_at[p], now, part_cost[p])
         -- the id of a part that holds no slots is the longest wait of its own
-        local most = own.place and part_id[p] > 0 and part_id[p] or operation[1]
-        if place < 0 or place > most then return 0, false end
+        local most = part_limit[p][1] ~= CONCURRENCY and part_id[p] > 0 and part_id[p] or operation[1]
+        if place < 0 or place > most then wait = MAX_EXACT end
         if place > wait then wait = place end
+        local mark = marks[part_key[p]]
+        if mark and mark[3] ~= '' then books = false end
       end
-      if wait > operation[1] then return 0, false end
-      reply[result] = now + wait
-      return 1, true
+      -- 2. too late, or at once: nobody waits
+      if wait > operation[1] or admitted == 1 or books then
+        leave_all(ticket)
+        if wait > operation[1] then return 0, false end
+        reply[result] = now + wait
+        return 1, true
+      end
+      -- 3. a place that is not booked is kept until shortly after it may be asked for
+      local till = now + wait + operation[3]
+      local before = 0
+      if operation[1] == 0 or not stand_all(till < MAX_EXACT and till or MAX_EXACT, ticket) then
+        leave_all(ticket)
+        return 0, false
+      end
+      for p = 1, parts do
+        if part_behind[p] > before then before = part_behind[p] end
+      end
+      reply[result] = 1 + before
+      return 0, false, true
     end,
   }
 
@@ -235,7 +275,7 @@ define_operations = function()
     arguments = 0,
     on_key = function(operation, p, key, state, mark)
       states[key] = false
-      if mark then mark[2], mark[3] = {}, 0 end
+      if mark then mark[2], mark[4] = {}, 0 end
       touch(key)
       return 0
     end,
@@ -259,6 +299,16 @@ define_operations = function()
     on_key = function(operation, p, key, state, mark)
       if not mark or mark[1] <= now then return 0 end
       mark[1] = 0
+      touch(key)
+      return 1
+    end,
+  }
+
+  -- leave
+  operations[12] = {
+    arguments = 1,
+    on_key = function(operation, p, key, state, mark)
+      if not mark or not leave(mark, operation[1]) then return 0 end
       touch(key)
       return 1
     end,

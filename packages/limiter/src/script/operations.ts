@@ -4,7 +4,18 @@ import { MAX_EXACT } from '../algorithms/exact.ts'
 import { codecOf } from '../algorithms/index.ts'
 import type { Operation, OperationName, Part } from '../store.ts'
 import { type Filled, type Judging, keep, kept, markOf, type Slot, settled, unborn } from './judging.ts'
-import { changedAtUs, findHold, giveBack, type Hold, hold, isCrowded, type Mark } from './marks.ts'
+import {
+  changedAtUs,
+  findHold,
+  giveBack,
+  type Hold,
+  hold,
+  isCrowded,
+  leave,
+  type Mark,
+  newMark,
+  stand,
+} from './marks.ts'
 
 /** How long an id is known when it is settled, in µs; a refund's, beyond its receipt. */
 const KNOWN_US = 60_000_000
@@ -22,6 +33,7 @@ export const OPERATIONS: Record<OperationName, { readonly code: number; readonly
   reset: { code: 9, onKeys: true },
   block: { code: 10, onKeys: true },
   unblock: { code: 11, onKeys: true },
+  leave: { code: 12, onKeys: true },
 }
 
 type Args = Operation['args']
@@ -48,23 +60,38 @@ export const JUDGED: { readonly [name: string]: JudgedOperation } = {
   },
 
   book: {
-    judge(judging, [longestUs = 0], verdict) {
+    judge(judging, [longestUs = 0, ticket = 0, graceUs = 0, allBook = 0], verdict) {
+      const { parts, nowUs } = judging
+      const admitted = verdict.allowed
+      let books = allBook === 1
       verdict.allowed = false
-      if (verdict.blockedUs > 0) return false
+      // 1. when all of them have a place
       let waitUs = 0
-      for (let p = 0; p < judging.parts.length; p++) {
-        const { limit, cost, id = 0 } = judging.parts[p] as Part
-        let placeUs = judging.fits[p] ? 0 : -1
-        if (limit.place) placeUs = limit.place(judging.view, judging.at[p] as number, judging.nowUs, cost)
+      for (let p = 0; p < parts.length; p++) {
+        const { limit, cost, id = 0 } = parts[p] as Part
+        const placeUs = verdict.blockedUs > 0 ? -1 : limit.place(judging.view, judging.at[p] as number, nowUs, cost)
         // The id of a part that holds no slots is the longest wait of its own.
-        const most = limit.place !== undefined && id > 0 ? id : longestUs
-        if (placeUs < 0 || placeUs > most) return false
-        if (placeUs > waitUs) waitUs = placeUs
+        const most = limit.holdsSlots !== true && id > 0 ? id : longestUs
+        waitUs = placeUs < 0 || placeUs > most ? MAX_EXACT : Math.max(waitUs, placeUs)
+        if (waitUs === MAX_EXACT) break
+        if ((judging.found[p]?.mark?.line.length ?? 0) > 0) books = false
       }
-      if (waitUs > longestUs) return false
-      judging.result = judging.nowUs + waitUs
-      verdict.allowed = true
-      return true
+      // 2. too late, or at once: nobody waits
+      if (waitUs > longestUs || admitted || books) {
+        leaveAll(judging, ticket)
+        if (waitUs > longestUs) return false
+        judging.result = nowUs + waitUs
+        verdict.allowed = true
+        return true
+      }
+      // 3. a place that is not booked is kept until shortly after it may be asked for
+      if (longestUs === 0 || !standAll(judging, Math.min(nowUs + waitUs + graceUs, MAX_EXACT), ticket)) {
+        leaveAll(judging, ticket)
+        return false
+      }
+      judging.waits = true
+      judging.result = 1 + parts.reduce((most, _, p) => Math.max(most, judging.behind[p] as number), 0)
+      return false
     },
   },
 
@@ -200,7 +227,7 @@ export const ON_KEYS: {
     const { slot, nowUs } = open(judging, part)
     const untilUs = nowUs + durationUs
     if (slot === undefined) {
-      judging.slots.add(part, undefined, { blockedUs: untilUs, holds: [] }, untilUs)
+      judging.slots.add(part, undefined, { ...newMark(), blockedUs: untilUs }, untilUs)
       return 0
     }
     const mark = markOf(slot)
@@ -217,6 +244,39 @@ export const ON_KEYS: {
     kept(slot)
     return 1
   },
+
+  leave(judging, part, [ticket = 0]) {
+    const { slot } = open(judging, part)
+    if (slot?.mark === undefined || !leave(slot.mark, ticket)) return 0
+    kept(slot)
+    return 1
+  },
+}
+
+/** The tickets of a check leave all its lines. */
+function leaveAll({ parts, found }: Judging, ticket: number): void {
+  for (let p = 0; p < parts.length; p++) {
+    const slot = found[p]
+    if (slot?.mark !== undefined && leave(slot.mark, ticket)) kept(slot)
+  }
+}
+
+/** A ticket stands in all lines of a check. @returns false: in one too many do */
+function standAll({ parts, found, slots, nowUs }: Judging, tillUs: number, ticket: number): boolean {
+  for (let p = 0; p < parts.length; p++) {
+    const { space, value, cost } = parts[p] as Part
+    if (cost === 0) continue
+    const waiter = { id: ticket, tillUs, units: cost }
+    const slot = found[p]
+    if (slot === undefined) {
+      slots.add(parts[p] as Part, undefined, { ...newMark(), line: [waiter] }, tillUs)
+      found[p] = slots.find(space, value)
+      continue
+    }
+    if (!stand(markOf(slot), nowUs, waiter)) return false
+    kept(slot)
+  }
+  return true
 }
 
 /** The key's place, with what has lapsed settled. */

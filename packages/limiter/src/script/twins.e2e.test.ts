@@ -260,8 +260,9 @@ class Twins implements Slots {
     if (stored === undefined) return undefined
     const { state, mark } = stored
     if (isEmpty(mark, this.nowUs)) return state === undefined ? undefined : { state, mark: undefined }
-    const { blockedUs, holds } = mark as Mark
-    return { state, mark: { blockedUs: blockedUs > this.nowUs ? blockedUs : 0, holds } }
+    const { blockedUs, holds, line } = mark as Mark
+    const waiting = line.filter(({ tillUs }) => tillUs > this.nowUs)
+    return { state, mark: { blockedUs: blockedUs > this.nowUs ? blockedUs : 0, holds, line: waiting } }
   }
 }
 
@@ -327,7 +328,10 @@ const part = fc.record({
 })
 const operation = fc.oneof(
   fc.integer({ min: 1, max: 8 }).map((n): Operation => ({ name: 'take-up-to', args: [n] })),
-  span.map((us): Operation => ({ name: 'book', args: [us] })),
+  fc
+    .tuple(fc.oneof(span, fc.constantFrom(0, 1e9)), id, fc.constantFrom(1, 1e6), fc.nat(1))
+    .map((args): Operation => ({ name: 'book', args })),
+  id.map((own): Operation => ({ name: 'leave', args: [own] })),
   fc.tuple(id, span).map((args): Operation => ({ name: 'reserve', args })),
   fc
     .tuple(fc.nat(4), fc.integer({ min: START_US - 10, max: START_US + 1e6 }), fc.nat(1))

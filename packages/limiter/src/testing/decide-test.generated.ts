@@ -81,6 +81,14 @@ end
 local function counted_room(limit, view, at)
   return view[at] < limit[2] and limit[2] - view[at] or 0
 end
+local function counted_withhold(limit, view, at, units)
+  view[at] = view[at] + units
+end
+local function counted_place(limit, view, at, now, cost)
+  if limit[2] == 0 or cost > limit[2] then return -1 end
+  if counted_admits(limit, view, at, cost) then return 0 end
+  return view[at + 1] > now and view[at + 1] - now or 1
+end
 local function counted_capacity(limit)
   return limit[2]
 end
@@ -212,6 +220,10 @@ local function bucket(code)
     end,
     capacity = function(limit)
       return limit[4]
+    end,
+    withhold = function(limit, view, at, units)
+      local level = view[at] + units * limit[3]
+      view[at] = level < MAX_EXACT and level or MAX_EXACT
     end,
     wrote = function(limit, state)
       return state[4] == limit[2] and state[5] == limit[3] and state[2] <= limit[4] * limit[3] + state[6]
@@ -379,10 +391,10 @@ builders[FIXED_WINDOW] = function()
       if limit[2] == 0 or cost > limit[2] then return -1 end
       local ahead = window_ahead(limit, view[at], cost)
       if ahead == 0 then return 0 end
-      if limit[4] == 2 then return -1 end
       return view[at + 1] - now + (ahead - 1) * limit[3]
     end,
     capacity = counted_capacity,
+    withhold = counted_withhold,
     wrote = function(limit, state)
       return state[5] == 0 or (state[4] == limit[2] and state[5] == limit[3])
     end,
@@ -606,7 +618,10 @@ builders[SLIDING_WINDOW] = function()
     local units = limit[2]
     local used = used_of(limit, counts, other, now)
     view[at] = used
-    view[at + 1] = cost <= units and fits_at(limit, counts, other, now, units - cost) or 0
+    local later = cost > units and limit[3] or 0
+    local room = later > 0 and 2 * units - cost or units - cost
+    local fits = room >= 0 and fits_at(limit, counts, other, now, room) or 0
+    view[at + 1] = (later == 0 or room < 0) and fits or (fits > now and fits or now) + later
     view[at + 2] = used > 0 and units > 0 and fits_at(limit, counts, other, now, used < units and used - 1 or units - 1) or 0
     local own_empty = empty_at({ limit[3], limit[4], now, counts })
     local other_empty = other and empty_at(other) or 0
@@ -683,6 +698,8 @@ builders[SLIDING_WINDOW] = function()
     admits = counted_admits,
     room = counted_room,
     capacity = counted_capacity,
+    place = counted_place,
+    withhold = counted_withhold,
     wrote = function()
       return true
     end,
@@ -918,7 +935,10 @@ builders[SLIDING_LOG] = function()
     local units = limit[2]
     local used = units_used(state, now)
     view[at] = used
-    view[at + 1] = cost <= units and used > units - cost and fits_at(state, units - cost) or 0
+    local later = cost > units and limit[3] or 0
+    local room = later > 0 and 2 * units - cost or units - cost
+    local fits = room >= 0 and used > room and fits_at(state, room) or 0
+    view[at + 1] = (later == 0 or room < 0) and fits or (fits > now and fits or now) + later
     view[at + 2] = used > 0 and units > 0 and fits_at(state, used < units and used - 1 or units - 1) or 0
     view[at + 3] = used > 0 and last_lapse(state) or 0
   end
@@ -939,6 +959,8 @@ builders[SLIDING_LOG] = function()
     admits = counted_admits,
     room = counted_room,
     capacity = counted_capacity,
+    place = counted_place,
+    withhold = counted_withhold,
     wrote = function()
       return true
     end,
@@ -1017,7 +1039,7 @@ builders[CONCURRENCY] = function()
     view[at + 2] = held > 0 and lapse_of(list, 0) or 0
     view[at + 3] = held > 0 and lapse_of(list, held - 1) or 0
     local over = held + cost - limit[2]
-    if over > 0 and over <= held then view[at + 1] = lapse_of(list, over - 1) end
+    if over > 0 and held > 0 then view[at + 1] = lapse_of(list, over < held and over - 1 or held - 1) end
   end
   local function clamp(list, latest)
     local place = list_until(list, SLOT, latest)
@@ -1042,6 +1064,10 @@ builders[CONCURRENCY] = function()
     admits = counted_admits,
     room = counted_room,
     capacity = counted_capacity,
+    withhold = counted_withhold,
+    place = function(limit, view, at, now, cost)
+      return (limit[2] == 0 or cost > limit[2]) and -1 or 0
+    end,
     wrote = function(limit, state)
       return true
     end,
@@ -1130,12 +1156,17 @@ local MAX_SETTLED = 64
 local PIECE = MAX_SETTLED * HOLD
 local SETTLED = string.rep('\\0', 24)
 local CHANGED = -6004799503160661
+local TICKET = 24
+local MAX_TICKETS = 1024
 local function unmark(raw)
-  if #raw < 17 then return nil, nil end
-  local _, blocked, count = struct.unpack('>Bdd', raw)
-  if not exact(blocked) or not exact(count) or count > MAX_HOLDS + 1 or #raw < 17 + count * HOLD then return nil, nil end
-  local pieces = count > 0 and { string.sub(raw, 18, 17 + count * HOLD) } or {}
-  return { blocked, pieces, count }, string.sub(raw, 18 + count * HOLD)
+  if #raw < 25 then return nil, nil end
+  local _, blocked, held, waiting = struct.unpack('>Bddd', raw)
+  if not (exact(blocked) and exact(held) and exact(waiting)) or held > MAX_HOLDS + 1 or waiting > MAX_TICKETS then return nil, nil end
+  local line = 25 + held * HOLD
+  local rest = line + waiting * TICKET
+  if #raw < rest then return nil, nil end
+  local pieces = held > 0 and { string.sub(raw, 26, line) } or {}
+  return { blocked, pieces, string.sub(raw, line + 1, rest), held }, string.sub(raw, rest + 1)
 end
 local function pieces_of(mark)
   local text = mark[2][1]
@@ -1147,7 +1178,7 @@ local function pieces_of(mark)
   return mark[2]
 end
 local function find_bytes(mark, bytes, from)
-  if not mark or mark[3] == 0 then return nil end
+  if not mark or mark[4] == 0 then return nil end
   local pieces = pieces_of(mark)
   for i = 1, #pieces do
     local place = list_search(pieces[i], HOLD, bytes, from)
@@ -1165,7 +1196,7 @@ local function drop_hold(mark, piece, before)
   local pieces = mark[2]
   pieces[piece] = list_remove(pieces[piece], HOLD, before / HOLD, 1)
   if pieces[piece] == '' then table.remove(pieces, piece) end
-  mark[3] = mark[3] - 1
+  mark[4] = mark[4] - 1
 end
 local function add_hold(mark, lapse, id, units, receipt, charged)
   local pieces = pieces_of(mark)
@@ -1175,7 +1206,7 @@ local function add_hold(mark, lapse, id, units, receipt, charged)
     piece = #pieces + 1
   end
   pieces[piece] = list_insert(pieces[piece] or '', HOLD, struct.pack('>ddddd', lapse, id, units, receipt, charged))
-  mark[3] = mark[3] + 1
+  mark[4] = mark[4] + 1
 end
 local function changed_at(mark)
   local piece, before = find_hold(mark, CHANGED)
@@ -1197,7 +1228,7 @@ local function give_back(state, changed, now, units, receipt, charged, again)
   return algorithm(state[1]).give(state, now, units, receipt, charged, again)
 end
 local function settle(state, mark, now)
-  if mark[3] == 0 or list_number(mark[2][1], 1) > now then return false end
+  if mark[4] == 0 or list_number(mark[2][1], 1) > now then return false end
   local lapsed = list_until(pieces_of(mark)[1], HOLD, now)
   if lapsed > MAX_SETTLED then lapsed = MAX_SETTLED end
   local changed = changed_at(mark)
@@ -1207,14 +1238,47 @@ local function settle(state, mark, now)
   end
   mark[2][1] = list_remove(mark[2][1], HOLD, 0, lapsed)
   if mark[2][1] == '' then table.remove(mark[2], 1) end
-  mark[3] = mark[3] - lapsed
+  mark[4] = mark[4] - lapsed
   return true
 end
 local function find_settled(mark)
   return find_bytes(mark, SETTLED, 16)
 end
 local function crowded(mark)
-  return mark[3] >= MAX_HOLDS and not find_settled(mark)
+  return mark[4] >= MAX_HOLDS and not find_settled(mark)
+end
+local function alive(line, now)
+  local kept = {}
+  for at = 1, #line, TICKET do
+    if list_number(line, at) > now then kept[#kept + 1] = string.sub(line, at, at + TICKET - 1) end
+  end
+  return table.concat(kept)
+end
+local function waited_for(line, now, ticket)
+  local units = 0
+  for at = 1, #line, TICKET do
+    local till, id, wanted = struct.unpack('>ddd', line, at)
+    if id == ticket then break end
+    if till > now then units = units + wanted end
+  end
+  return units
+end
+local function stand(mark, now, till, ticket, units)
+  local line = alive(mark[3], now)
+  local entry = struct.pack('>ddd', till, ticket, units)
+  local place = list_find(line, TICKET, ticket)
+  if not place then
+    if #line >= MAX_TICKETS * TICKET then return false end
+    place = #line / TICKET
+  end
+  mark[3] = string.sub(line, 1, place * TICKET) .. entry .. string.sub(line, (place + 1) * TICKET + 1)
+  return true
+end
+local function leave(mark, ticket)
+  local place = list_find(mark[3], TICKET, ticket)
+  if not place then return false end
+  mark[3] = list_remove(mark[3], TICKET, place, 1)
+  return true
 end
 local function lifetime_of(state, mark, now)
   local lifetime = state and algorithm(state[1]).lifetime(state, now) or 0
@@ -1225,16 +1289,22 @@ local function lifetime_of(state, mark, now)
     local lapse = list_number(last, #last - HOLD + 1) - now
     if lapse > lifetime then lifetime = lapse end
   end
+  for at = 1, #mark[3], TICKET do
+    local left = list_number(mark[3], at) - now
+    if left > lifetime then lifetime = left end
+  end
   return lifetime
 end
 local function marked(state, mark, now)
   local raw = state and algorithm(state[1]).encode(state) or ''
   if not mark then return raw end
   local blocked = mark[1] > now and mark[1] or 0
-  if blocked == 0 and mark[3] == 0 then return raw end
-  if not mark[2][2] then return struct.pack('>Bdd', MARKED, blocked, mark[3]) .. (mark[2][1] or '') .. raw end
-  local texts = { struct.pack('>Bdd', MARKED, blocked, mark[3]) }
+  local line = mark[3] ~= '' and alive(mark[3], now) or ''
+  if blocked == 0 and mark[4] == 0 and line == '' then return raw end
+  if not mark[2][2] then return struct.pack('>Bddd', MARKED, blocked, mark[4], #line / TICKET) .. (mark[2][1] or '') .. line .. raw end
+  local texts = { struct.pack('>Bddd', MARKED, blocked, mark[4], #line / TICKET) }
   for i = 1, #mark[2] do texts[i + 1] = mark[2][i] end
+  texts[#texts + 1] = line
   texts[#texts + 1] = raw
   return table.concat(texts)
 end
@@ -1299,6 +1369,7 @@ local view = 4
 local last = #input
 local part_key, part_index, part_limit, part_own, part_cost, part_id, part_at = {}, {}, {}, {}, {}, {}, {}
 local part_fits = {}
+local part_behind = {}
 local parts = 0
 local kept_fits = {}
 local kept_parts = 0
@@ -1324,14 +1395,14 @@ local function read_operation(from, at)
     define_operations()
   end
   local kind = operations[from[at]]
-  local operation = { judge = kind.judge, charged = kind.charged, on_key = kind.on_key }
+  local operation = { judge = kind.judge, charged = kind.charged, on_key = kind.on_key, ticket = kind.ticket }
   for i = 1, kind.arguments do operation[i] = from[at + i] end
   return operation, at + 1 + kind.arguments
 end
 local function mark_of(key)
   local mark = marks[key]
   if not mark then
-    mark = { 0, {}, 0 }
+    mark = { 0, {}, '', 0 }
     marks[key] = mark
   end
   return mark
@@ -1343,11 +1414,26 @@ local function keep(key, state)
 end
 local function hold(key, lapse, id, units, receipt, charged)
   local mark = mark_of(key)
-  if mark[3] >= MAX_HOLDS then
+  if mark[4] >= MAX_HOLDS then
     local piece, before = find_settled(mark)
     if piece then drop_hold(mark, piece, before) end
   end
   add_hold(mark, lapse, id, units, receipt, charged)
+end
+local function leave_all(ticket)
+  for p = 1, parts do
+    local mark = marks[part_key[p]]
+    if mark and leave(mark, ticket) then touch(part_key[p]) end
+  end
+end
+local function stand_all(till, ticket)
+  for p = 1, parts do
+    if part_cost[p] > 0 then
+      if not stand(mark_of(part_key[p]), now, till, ticket, part_cost[p]) then return false end
+      touch(part_key[p])
+    end
+  end
+  return true
 end
 local KNOWN = 60000000
 local function known(key, id, from)
@@ -1368,21 +1454,36 @@ define_operations = function()
     end,
   }
   operations[2] = {
-    arguments = 1,
+    arguments = 4,
+    ticket = 2,
     judge = function(operation, admitted, blocked, result)
-      if blocked > 0 then return 0, false end
+      local ticket, books = operation[2], operation[4] == 1
       local wait = 0
       for p = 1, parts do
-        local own = part_own[p]
-        local place = part_fits[p] and 0 or -1
-        if own.place then place = own.place(part_limit[p], reply, part_at[p], now, part_cost[p]) end
-        local most = own.place and part_id[p] > 0 and part_id[p] or operation[1]
-        if place < 0 or place > most then return 0, false end
+        local place = blocked > 0 and -1 or part_own[p].place(part_limit[p], reply, part_at[p], now, part_cost[p])
+        local most = part_limit[p][1] ~= CONCURRENCY and part_id[p] > 0 and part_id[p] or operation[1]
+        if place < 0 or place > most then wait = MAX_EXACT end
         if place > wait then wait = place end
+        local mark = marks[part_key[p]]
+        if mark and mark[3] ~= '' then books = false end
       end
-      if wait > operation[1] then return 0, false end
-      reply[result] = now + wait
-      return 1, true
+      if wait > operation[1] or admitted == 1 or books then
+        leave_all(ticket)
+        if wait > operation[1] then return 0, false end
+        reply[result] = now + wait
+        return 1, true
+      end
+      local till = now + wait + operation[3]
+      local before = 0
+      if operation[1] == 0 or not stand_all(till < MAX_EXACT and till or MAX_EXACT, ticket) then
+        leave_all(ticket)
+        return 0, false
+      end
+      for p = 1, parts do
+        if part_behind[p] > before then before = part_behind[p] end
+      end
+      reply[result] = 1 + before
+      return 0, false, true
     end,
   }
   operations[3] = {
@@ -1500,7 +1601,7 @@ define_operations = function()
     arguments = 0,
     on_key = function(operation, p, key, state, mark)
       states[key] = false
-      if mark then mark[2], mark[3] = {}, 0 end
+      if mark then mark[2], mark[4] = {}, 0 end
       touch(key)
       return 0
     end,
@@ -1524,11 +1625,27 @@ define_operations = function()
       return 1
     end,
   }
+  operations[12] = {
+    arguments = 1,
+    on_key = function(operation, p, key, state, mark)
+      if not mark or not leave(mark, operation[1]) then return 0 end
+      touch(key)
+      return 1
+    end,
+  }
 end
-local function open(p, cost, peek)
+local function open(p, cost, peek, ticket)
   local key, index, limit, own = part_key[p], part_index[p], part_limit[p], part_own[p]
   local state = state_of(key)
   if settled[key] and not peek then touch(key) end
+  local behind = 0
+  local mark = marks[key]
+  if mark and mark[3] ~= '' then
+    behind = waited_for(mark[3], now, ticket)
+    local most = own.capacity(limit)
+    if behind > most then behind = most end
+  end
+  part_behind[p] = behind
   local ahead
   if not state and since_key[index] > 0 then state = unborn(index, peek) end
   if state and state[1] ~= limit[1] then
@@ -1536,15 +1653,17 @@ local function open(p, cost, peek)
     own.adopt(limit, other.used(state, now), now, reply, view)
     ahead = other.ahead(state, now, own.span(limit))
   else
-    ahead = own.open(limit, state, now, reply, view, cost)
+    ahead = own.open(limit, state, now, reply, view, cost + behind)
   end
   if ahead and not peek and cost > 0 and own.admits(limit, reply, view, 0) then
     keep(key, own.close(limit, reply, view, now, state))
     touch(key)
   end
+  if behind > 0 then own.withhold(limit, reply, view, behind) end
   local fits = own.admits(limit, reply, view, cost)
   if not fits then
     local room = own.capacity(limit) - cost
+    if room > 0 then room = room > behind and room - behind or 0 end
     if state and not ahead and room >= 0 and (state[1] ~= limit[1] or not own.wrote(limit, state)) then
       own.postpone(limit, reply, view, now, cost, algorithm(state[1]).room_after(state, now, room))
     end
@@ -1576,6 +1695,7 @@ while next_input <= last do
     reply[result] = 0
   end
   local on_keys = operation and operation.on_key
+  local ticket = operation and operation.ticket and operation[operation.ticket] or 0
   local blocked, blocked_part = 0, 0
   local admitted = 1
   local blocked_at = view
@@ -1603,7 +1723,7 @@ while next_input <= last do
       reply[view] = on_keys(operation, p, key, state, mark)
       view = view + 1
     else
-      local fits = open(p, cost, peek)
+      local fits = open(p, cost, peek, ticket)
       part_fits[p] = fits
       if not fits then admitted = 0 end
       local mark = marks[key]
@@ -1612,9 +1732,9 @@ while next_input <= last do
     end
   end
   if not on_keys then
-    local charge
+    local charge, waits
     if operation then
-      admitted, charge = operation.judge(operation, admitted, blocked, result)
+      admitted, charge, waits = operation.judge(operation, admitted, blocked, result)
       if charge then
         for p = 1, parts do part_fits[p] = true end
       end
@@ -1634,7 +1754,7 @@ while next_input <= last do
       end
       charge = charge and wanted and not kept_uncharged
     elseif next_input <= last and input[next_input] % 16 >= 8 then
-      kept_uncharged, kept_parts = blocked > 0 or (admitted == 1 and not charge), parts
+      kept_uncharged, kept_parts = blocked > 0 or waits or (admitted == 1 and not charge), parts
       for p = 1, parts do kept_fits[p] = part_fits[p] end
     end
     if not peek then
@@ -1643,10 +1763,11 @@ while next_input <= last do
         if cost > 0 then
           if charge then
             local limit, own, at = part_limit[p], part_own[p], part_at[p]
+            if part_behind[p] > 0 then own.withhold(limit, reply, at, -part_behind[p]) end
             keep(key, own.take(limit, states[key], now, reply, at, cost, part_id[p]))
             touch(key)
             if operation and operation.charged then operation.charged(operation, p, key) end
-          elseif condition == nil then
+          elseif condition == nil and not waits then
             refused[key] = true
           end
         end
@@ -1688,4 +1809,4 @@ reply[3] = garbage
 return reply
 `
 
-export const DECIDE_TEST_SHA1 = '024a9e69da43a77357841f2285141b5f8539948e'
+export const DECIDE_TEST_SHA1 = '80e6da9ebf8c650bffda23ce9bce32f447a49743'

@@ -24,7 +24,7 @@ builders[CONCURRENCY] = function()
     view[at + 2] = held > 0 and lapse_of(list, 0) or 0
     view[at + 3] = held > 0 and lapse_of(list, held - 1) or 0
     local over = held + cost - limit[2]
-    if over > 0 and over <= held then view[at + 1] = lapse_of(list, over - 1) end
+    if over > 0 and held > 0 then view[at + 1] = lapse_of(list, over < held and over - 1 or held - 1) end
   end
 
   -- No slot lapses later than one ttl from now.
@@ -57,6 +57,12 @@ builders[CONCURRENCY] = function()
     admits = counted_admits,
     room = counted_room,
     capacity = counted_capacity,
+    withhold = counted_withhold,
+
+    -- slots come back earlier than they lapse: at any time
+    place = function(limit, view, at, now, cost)
+      return (limit[2] == 0 or cost > limit[2]) and -1 or 0
+    end,
 
     wrote = function(limit, state)
       return true

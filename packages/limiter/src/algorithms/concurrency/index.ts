@@ -66,6 +66,11 @@ class Concurrency extends Counted implements Limit<ConcurrencyState> {
     view[at + 1] = nowUs + waitUs
   }
 
+  /** Slots come back earlier than they lapse: at any time. */
+  override place(_view: readonly number[], _at: number, _nowUs: number, cost: number): number {
+    return this.limit === 0 || cost > this.limit ? -1 : 0
+  }
+
   take(
     state: State | undefined,
     nowUs: number,
@@ -102,8 +107,10 @@ class Concurrency extends Counted implements Limit<ConcurrencyState> {
     delete status.periodMs
     status.remaining = this.room(view, at)
     if (this.limit === 0 || cost > this.limit) status.retryAfterMs = Number.POSITIVE_INFINITY
-    else if (cost > 0 && held > this.limit - cost) status.retryAfterMs = ((view[at + 1] as number) - nowUs) / 1000
-    if (held === 0) return
+    else if (cost > 0 && held > this.limit - cost) {
+      status.retryAfterMs = Math.max(1, (view[at + 1] as number) - nowUs) / 1000
+    }
+    if ((view[at + 3] as number) === 0) return
     status.nextMs = ((view[at + 2] as number) - nowUs) / 1000
     status.resetAfterMs = ((view[at + 3] as number) - nowUs) / 1000
   }
@@ -118,7 +125,7 @@ class Concurrency extends Counted implements Limit<ConcurrencyState> {
     const held = lapses.length
     const over = held + cost - this.limit
     view[at] = held
-    view[at + 1] = over > 0 && over <= held ? (lapses[over - 1] as number) : 0
+    view[at + 1] = over > 0 && held > 0 ? (lapses[Math.min(over, held) - 1] as number) : 0
     view[at + 2] = lapses[0] ?? 0
     view[at + 3] = lapses[held - 1] ?? 0
   }

@@ -76,12 +76,12 @@ builders[FIXED_WINDOW] = function()
       if limit[2] == 0 or cost > limit[2] then return -1 end
       local ahead = window_ahead(limit, view[at], cost)
       if ahead == 0 then return 0 end
-      -- where the next window of a calendar ends is not known here
-      if limit[4] == 2 then return -1 end
+      -- of a calendar this is an estimate: its windows differ
       return view[at + 1] - now + (ahead - 1) * limit[3]
     end,
 
     capacity = counted_capacity,
+    withhold = counted_withhold,
 
     wrote = function(limit, state)
       return state[5] == 0 or (state[4] == limit[2] and state[5] == limit[3])

@@ -32,6 +32,7 @@ class FixedWindow extends Counted implements Limit<FixedWindowState> {
   readonly wire: readonly number[]
   readonly spanUs: number
   readonly viewSize = 2
+  readonly books: boolean
   private readonly params: FixedWindowParams
   /** What the script rolls windows by; of a calendar, the longest there is. */
   private readonly longestUs: number
@@ -47,6 +48,7 @@ class FixedWindow extends Counted implements Limit<FixedWindowState> {
     this.periodUs = params.periodUs
     this.longestUs = params.calendar?.longestUs ?? params.periodUs
     this.spanUs = this.longestUs
+    this.books = params.calendar === undefined
     this.wire = [
       FIXED_WINDOW,
       params.limit,
@@ -95,12 +97,11 @@ class FixedWindow extends Counted implements Limit<FixedWindowState> {
     view[at + 1] = this.windowEnd(nowUs)
   }
 
-  place(view: readonly number[], at: number, nowUs: number, cost: number): number {
+  /** Of a calendar this is an estimate: its windows differ. */
+  override place(view: readonly number[], at: number, nowUs: number, cost: number): number {
     if (this.limit === 0 || cost > this.limit) return -1
     const ahead = windowAhead(this.limit, view[at] as number, cost)
     if (ahead === 0) return 0
-    // Where the next window of a calendar ends is not known to the script.
-    if (this.params.calendar !== undefined) return -1
     return (view[at + 1] as number) - nowUs + (ahead - 1) * this.longestUs
   }
 

@@ -107,9 +107,10 @@ class SlidingLog extends Counted implements Limit<LogState> {
     if (this.limit === 0 || cost > this.limit) status.retryAfterMs = Number.POSITIVE_INFINITY
     else if (cost > 0 && used > this.limit - cost) {
       // Units of another algorithm, that have just been taken over, lapse together.
-      status.retryAfterMs = (((view[at + 1] as number) || (view[at + 3] as number)) - nowUs) / 1000
+      const fitsUs = (view[at + 1] as number) || (view[at + 3] as number)
+      status.retryAfterMs = Math.max(1, fitsUs - nowUs) / 1000
     }
-    if (used === 0 || this.limit === 0) return
+    if ((view[at + 3] as number) === 0 || this.limit === 0) return
     status.nextMs = ((view[at + 2] as number) - nowUs) / 1000
     status.resetAfterMs = ((view[at + 3] as number) - nowUs) / 1000
   }
@@ -143,7 +144,11 @@ class SlidingLog extends Counted implements Limit<LogState> {
     const { limit } = this
     const used = unitsUsed(log, nowUs)
     view[at] = used
-    view[at + 1] = cost <= limit && used > limit - cost ? fitsAt(log, limit - cost) : 0
+    // Who waits behind a whole budget waits for a period more.
+    const laterUs = cost > limit ? this.periodUs : 0
+    const room = laterUs > 0 ? 2 * limit - cost : limit - cost
+    const fitsUs = room >= 0 && used > room ? fitsAt(log, room) : 0
+    view[at + 1] = laterUs === 0 || room < 0 ? fitsUs : Math.max(fitsUs, nowUs) + laterUs
     view[at + 2] = used > 0 && limit > 0 ? fitsAt(log, used < limit ? used - 1 : limit - 1) : 0
     view[at + 3] = used > 0 ? lastLapse(log) : 0
   }

@@ -223,7 +223,11 @@ builders[SLIDING_LOG] = function()
     local units = limit[2]
     local used = units_used(state, now)
     view[at] = used
-    view[at + 1] = cost <= units and used > units - cost and fits_at(state, units - cost) or 0
+    -- who waits behind a whole budget waits for a period more
+    local later = cost > units and limit[3] or 0
+    local room = later > 0 and 2 * units - cost or units - cost
+    local fits = room >= 0 and used > room and fits_at(state, room) or 0
+    view[at + 1] = (later == 0 or room < 0) and fits or (fits > now and fits or now) + later
     view[at + 2] = used > 0 and units > 0 and fits_at(state, used < units and used - 1 or units - 1) or 0
     view[at + 3] = used > 0 and last_lapse(state) or 0
   end
@@ -249,6 +253,8 @@ builders[SLIDING_LOG] = function()
     admits = counted_admits,
     room = counted_room,
     capacity = counted_capacity,
+    place = counted_place,
+    withhold = counted_withhold,
 
     -- the view knows how long, under whatever numbers the state was written
     wrote = function()

@@ -116,9 +116,9 @@ class SlidingWindow extends Counted implements Limit<WindowState> {
     else if (cost > 0 && used > this.limit - cost) {
       // Units of another algorithm, that have just been taken over, are in one slice.
       const fitsUs = (view[at + 1] as number) || fitsAt(this.params, justNow(used), nowUs, this.limit - cost)
-      status.retryAfterMs = (fitsUs - nowUs) / 1000
+      status.retryAfterMs = Math.max(1, fitsUs - nowUs) / 1000
     }
-    if (used === 0 || this.limit === 0) return
+    if ((view[at + 3] as number) === 0 || this.limit === 0) return
     status.nextMs = ((view[at + 2] as number) - nowUs) / 1000
     status.resetAfterMs = ((view[at + 3] as number) - nowUs) / 1000
   }
@@ -148,7 +148,11 @@ class SlidingWindow extends Counted implements Limit<WindowState> {
     const { params, limit } = this
     const used = usedOf(params, laid, nowUs)
     view[at] = used
-    view[at + 1] = cost <= limit ? fitsAt(params, laid, nowUs, limit - cost) : 0
+    // Who waits behind a whole budget waits for a period more.
+    const laterUs = cost > limit ? this.periodUs : 0
+    const room = laterUs > 0 ? 2 * limit - cost : limit - cost
+    const fitsUs = room >= 0 ? fitsAt(params, laid, nowUs, room) : 0
+    view[at + 1] = laterUs === 0 || room < 0 ? fitsUs : Math.max(fitsUs, nowUs) + laterUs
     view[at + 2] = used > 0 && limit > 0 ? fitsAt(params, laid, nowUs, used < limit ? used - 1 : limit - 1) : 0
     const ownUs = emptyAt({ ...params, atUs: nowUs, counts: laid.counts })
     const otherUs = laid.other === undefined ? 0 : emptyAt(laid.other)

@@ -185,7 +185,11 @@ builders[SLIDING_WINDOW] = function()
     local units = limit[2]
     local used = used_of(limit, counts, other, now)
     view[at] = used
-    view[at + 1] = cost <= units and fits_at(limit, counts, other, now, units - cost) or 0
+    -- who waits behind a whole budget waits for a period more
+    local later = cost > units and limit[3] or 0
+    local room = later > 0 and 2 * units - cost or units - cost
+    local fits = room >= 0 and fits_at(limit, counts, other, now, room) or 0
+    view[at + 1] = (later == 0 or room < 0) and fits or (fits > now and fits or now) + later
     view[at + 2] = used > 0 and units > 0 and fits_at(limit, counts, other, now, used < units and used - 1 or units - 1) or 0
     local own_empty = empty_at({ limit[3], limit[4], now, counts })
     local other_empty = other and empty_at(other) or 0
@@ -280,6 +284,8 @@ builders[SLIDING_WINDOW] = function()
     admits = counted_admits,
     room = counted_room,
     capacity = counted_capacity,
+    place = counted_place,
+    withhold = counted_withhold,
 
     -- the view knows how long, under whatever numbers the state was written
     wrote = function()

@@ -29,6 +29,7 @@ export class TokenBucket implements Limit<BucketState> {
   readonly wire: readonly number[]
   readonly spanUs: number
   readonly viewSize = 1
+  readonly books = true
   readonly startsEmpty: boolean
   protected readonly rate: number
   protected readonly grain: number
@@ -77,6 +78,11 @@ export class TokenBucket implements Limit<BucketState> {
   room(view: readonly number[], at: number): number {
     const used = ceilDiv(view[at] as number, this.grain)
     return used < this.capacity ? this.capacity - used : 0
+  }
+
+  withhold(view: number[], at: number, units: number): void {
+    const level = (view[at] as number) + units * this.grain
+    view[at] = level < MAX_EXACT ? level : MAX_EXACT
   }
 
   place(view: readonly number[], at: number, _nowUs: number, cost: number): number {

@@ -153,6 +153,11 @@ local function bucket(code)
       return limit[4]
     end,
 
+    withhold = function(limit, view, at, units)
+      local level = view[at] + units * limit[3]
+      view[at] = level < MAX_EXACT and level or MAX_EXACT
+    end,
+
     wrote = function(limit, state)
       return state[4] == limit[2] and state[5] == limit[3] and state[2] <= limit[4] * limit[3] + state[6]
     end,
