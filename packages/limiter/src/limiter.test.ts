@@ -147,6 +147,21 @@ describe('the name of a limiter', () => {
     expect(() => createLimiter({ name: 'owned', store: memoryStore(), limit })).not.toThrow()
   })
 
+  it('belongs to one scope and one beginning too: counters elsewhere, or begun otherwise, are other budgets', async () => {
+    const shared = createLimiter({ name: 'scoped', store, limit })
+    const numbers = { limit: 5, period: '1h' } as const
+    for (const other of [
+      tokenBucket({ ...numbers, scope: 'instance' }),
+      tokenBucket({ ...numbers, initial: 'empty' }),
+    ]) {
+      expect(() => createLimiter({ name: 'scoped', store, limit: other })).toThrow(
+        expect.objectContaining({ code: 'HEADGATE_NAME_CONFLICT' }),
+      )
+    }
+    const again = createLimiter({ name: 'scoped', store, limit: tokenBucket({ ...numbers, initial: 'full' }) })
+    await Promise.all([shared.close(), again.close()])
+  })
+
   it('is not freed by a limiter of the same name on another store', async () => {
     const here = createLimiter({ name: 'twice', store, limit })
     const there = createLimiter({ name: 'twice', store: memoryStore(), limit: fixedWindow({ limit: 1, period: '1s' }) })

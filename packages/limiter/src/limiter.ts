@@ -295,7 +295,9 @@ const claims = new WeakMap<Store, Map<string, { numbers: string; owners: number 
 function claimName(store: Store, name: string, limits: readonly Named[]): () => void {
   const names = claims.get(store) ?? new Map<string, { numbers: string; owners: number }>()
   claims.set(store, names)
-  const numbers = JSON.stringify(limits.map((named) => [named.space, named.limit.wire]))
+  const numbers = JSON.stringify(
+    limits.map(({ space, limit: { wire, scope, startsEmpty } }) => [space, wire, scope, startsEmpty === true]),
+  )
   const claim = names.get(name) ?? { numbers, owners: 0 }
   if (claim.numbers !== numbers) {
     throw new HeadgateError(

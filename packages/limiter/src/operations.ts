@@ -138,7 +138,8 @@ export class Operations {
     let again = 0
     const back = parts.map((part, i) => {
       const charge = charged[i] ? charges.shift() : undefined
-      if (charge === undefined) return { ...part, cost: 0 }
+      // Of slots a receipt says nothing; without an instant it would be a credit, whatever counts now.
+      if (charge === undefined || charge.instantUs === 0) return { ...part, cost: 0 }
       const cost = whole[i] ? charge.cost : Math.min(part.cost, charge.cost)
       if (cost < charge.cost) again = 1
       return { ...part, cost, id: charge.instantUs, chargedUs: charge.chargedUs }

@@ -78,7 +78,9 @@ function followerOf(
   kind: 'shadow' | 'candidate',
   enforced: readonly Part[],
 ): Follower {
-  const parts = distinct(items.filter((item) => item.group === kind && item.rule === rule).map(partOf))
+  const parts = items.filter((item) => item.group === kind && item.rule === rule).map(partOf)
+  // A candidate has counters of its own; a shadow limit on one that is enforced would charge it twice.
+  distinct([...enforced, ...parts])
   const special = parts.find(({ limit }) => limit.holdsSlots === true || limit.scope !== undefined)
   if (special !== undefined) {
     const problem = `${show(kind)} does not fit ${show(special.name)}: slots and limits of scope 'instance' are enforced`
@@ -93,6 +95,10 @@ function followerOf(
 function penaltyOf({ penalty, rule }: CheckItem, parts: readonly Part[], place: number): Follower[] {
   if (penalty === undefined) return []
   const refused = parts[place] as Part
+  if (refused.limit.scope !== undefined) {
+    const problem = `does not fit ${show(refused.name)}, a limit of scope 'instance': its refusals are counted nowhere`
+    throw new InvalidArgumentError('penalty', problem)
+  }
   const { refusals, withinMs, blockMs } = penalty
   const limit = fixedWindow({ limit: refusals, period: withinMs, align: 'first-hit' })
   const counted = { rule, name: refused.name, limit, onStoreFailure: refused.onStoreFailure, cost: 1 }

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest'
 import { concurrency } from './algorithms/concurrency/index.ts'
 import { tokenBucket } from './algorithms/token-bucket/index.ts'
 import { createEngine } from './engine.ts'
+import type { CheckItem } from './part.ts'
 import { memoryStore } from './stores/memory.ts'
 import { fakeClock } from './testing/index.ts'
 
@@ -19,6 +20,13 @@ function rig() {
 }
 
 describe('a penalty', () => {
+  it('is refused for a limit of this process alone, whose refusals nothing would count', async () => {
+    const { engine } = rig()
+    const own = tokenBucket({ limit: 1, period: '1s', scope: 'instance' })
+    const check = engine.check([{ rule: 'login', name: 'user', limit: own, key: 'ann', penalty }])
+    await expect(check).rejects.toMatchObject({ code: 'HEADGATE_INVALID_ARGUMENT', argument: 'penalty' })
+  })
+
   it('blocks the refused key at the last of so many refusals, and no other', async () => {
     const { clock, check } = rig()
     await check()
@@ -79,6 +87,18 @@ describe('what is judged beside a check', () => {
       expect(decisions.map(({ beside }) => beside?.[1]?.allowed)).toEqual([true, true, false, false, false, false])
       expect(decisions[5]?.limits).toHaveLength(1)
     }
+  })
+
+  it('has a counter of its own: a shadow limit on one that is enforced is refused, and nothing is charged', async () => {
+    const { engine } = rig()
+    const [live] = items(3, 3).slice(0, 1) as [CheckItem]
+    const twice = [live, { ...live, group: 'shadow' as const }]
+    for (const call of [engine.check(twice), engine.acquire(twice), engine.reserve(twice), engine.peek(twice)]) {
+      await expect(call).rejects.toThrow(/^items: two limits of the check share the counter "a:user:ann"/)
+    }
+    expect((await engine.peek([live])).limits[0]?.remaining).toBe(3)
+    const apart = await engine.check([live, { ...live, key: 'bob', group: 'shadow' }])
+    expect([apart.allowed, apart.beside?.[0]?.allowed]).toEqual([true, true])
   })
 
   it('changes nothing by a peek, and cannot hold slots or be each process’s own', async () => {

@@ -18,11 +18,26 @@ rules:
     description: two mistakes
     limits: [{ by: usr, limit: 5/x }]
 `
+const IMPOSSIBLE = `
+rules:
+  - name: orders
+    description: four mistakes
+    cost: -1
+    limits:
+      - { name: day, by: ip, limit: 1000003/day, burst: 1000000 }
+      - { name: week, by: ip, limit: 5/week, algorithm: fixed-window, align: calendar, timeZone: Mars/Base, anchorDay: 8 }
+`
 
 let cwd = ''
 beforeAll(() => {
   cwd = folderWith(
-    { 'right.yaml': RIGHT, 'warned.yaml': WARNED, 'broken.yaml': BROKEN, 'syntax.yaml': 'rules: [' },
+    {
+      'right.yaml': RIGHT,
+      'warned.yaml': WARNED,
+      'broken.yaml': BROKEN,
+      'impossible.yaml': IMPOSSIBLE,
+      'syntax.yaml': 'rules: [',
+    },
     afterAll,
   )
 })
@@ -43,6 +58,23 @@ describe('headgate validate', () => {
     const folder = folderWith({ 'headgate.yaml': RIGHT }, afterAll)
     const found = await headgate(['validate'], { cwd: folder })
     expect([found.code, found.stdout]).toEqual([0, './headgate.yaml: ok, 1 rule with 2 limits, store memory\n'])
+  })
+
+  it('tells all that is impossible of costs, numbers and calendars in one run, with what fits', async () => {
+    const { code, stdout } = await headgate(['validate', 'impossible.yaml'], { cwd })
+    const [first, ...rest] = stdout.trimEnd().split('\n')
+    expect([code, first?.replace(/ error.*RULES_/, ' ')]).toEqual([
+      1,
+      expect.stringMatching(/^impossible\.yaml:5:11: RANGE\]: rules\[0\]\.cost: -1 /),
+    ])
+    expect(rest.map((line) => /limits\[\d\]\.(\w+): .*/.exec(line)?.slice(0, 2).reverse().join(' '))).toEqual([
+      expect.stringMatching(/^burst .*these fit: burst 104249 or less/),
+      expect.stringMatching(/^timeZone .*no time zone/),
+      expect.stringMatching(/^anchorDay .*from 1 \(Monday\) to 7/),
+      undefined,
+    ])
+    const peeked = await headgate(['peek', 'orders', 'ip=203.0.113.9', '-c', 'impossible.yaml'], { cwd })
+    expect([peeked.code, peeked.stdout]).toEqual([1, ''])
   })
 
   it('shows every error on a line of its own with its place, and exits 1', async () => {

@@ -26,7 +26,7 @@ local function open(p, cost, peek, ticket)
   end
   -- what must be repaired is repaired by a refusal too, but never by who only asks, nor by a limit of 0
   if ahead and not peek and cost > 0 and own.admits(limit, reply, view, 0) then
-    states[key] = own.close(limit, reply, view, now, state)
+    keep(key, own.close(limit, reply, view, now, state))
     eased[key] = true
     touch(key)
   end
@@ -151,7 +151,7 @@ while next_input <= last do
             local state = states[key]
             -- under other numbers there may be room earlier
             if state and is_foreign(limit, own, state) then eased[key] = true end
-            states[key] = own.take(limit, state, now, reply, at, cost, part_id[p])
+            keep(key, own.take(limit, state, now, reply, at, cost, part_id[p]))
             touch(key)
             if operation and operation.charged then operation.charged(operation, p, key) end
           elseif condition == nil and not waits then

@@ -92,13 +92,8 @@ function behindWhom({ limit }: Part, slot: Slot | undefined, ticket: number): nu
 }
 
 /** @param behind units that count as used, since others wait for them */
-function open(
-  { limit, space, cost }: Part,
-  slot: Slot | undefined,
-  view: number[],
-  at: number,
-  behind: number,
-): boolean {
+function open(part: Part, slot: Slot | undefined, view: number[], at: number, behind: number): boolean {
+  const { limit, space, cost } = part
   const { nowUs, check } = judging
   let state = slot?.state
   if (state === undefined && limit.startsEmpty === true) state = unborn(limit, space)
@@ -112,8 +107,7 @@ function open(
   }
   // what must be repaired is repaired by a refusal too, but never by who only asks, nor by a limit of 0
   if (ahead && !check.peek && cost > 0 && slot !== undefined && limit.admits(view, at, 0)) {
-    slot.state = limit.close(view, at, nowUs, state)
-    kept(slot)
+    keep(slot, part, limit.close(view, at, nowUs, state))
   }
   if (behind > 0) limit.withhold(view, at, behind)
   const fits = limit.admits(view, at, cost)

@@ -2,7 +2,7 @@ import { SINCE } from '../algorithms/codes.ts'
 import type { SinceState } from '../algorithms/since.ts'
 import type { Limit, State } from '../limit.ts'
 import type { Check, Part, Verdict } from '../store.ts'
-import { hasLapsed, type Mark, settle, unusedAtUs } from './marks.ts'
+import { change, hasLapsed, type Mark, newMark, settle, unusedAtUs } from './marks.ts'
 
 /** A place where a state is kept. */
 export interface Slot {
@@ -108,9 +108,15 @@ export function keep(slot: Slot | undefined, part: Part, state: State): Slot {
     judging.slots.add(part, state, undefined, unusedAtUs(state, undefined, judging.nowUs))
     return judging.slots.find(part.space, part.value) as Slot
   }
+  if (slot.state !== undefined && slot.state.code !== state.code) change(markOf(slot), slot.state, judging.nowUs)
   slot.state = state
   kept(slot)
   return slot
+}
+
+export function markOf(slot: Slot): Mark {
+  slot.mark ??= newMark()
+  return slot.mark
 }
 
 /** Whatever a place holds has changed; a block that is over leaves with it. */

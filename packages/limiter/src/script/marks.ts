@@ -38,6 +38,8 @@ export interface Hold {
 const MAX_HOLDS = 4096
 /** How many that have lapsed are settled in one call. */
 const MAX_SETTLED = 64
+/** A hold of this id is none: it says as its receipt since when another algorithm counts, while receipts of before may come. */
+const CHANGED = -6004799503160661
 /** The most tickets in one line. */
 const MAX_TICKETS = 1024
 
@@ -58,7 +60,12 @@ export function isCrowded(mark: Mark | undefined): boolean {
 /** Puts a hold behind those that do not lapse later. */
 export function hold(mark: Mark, entry: Hold): void {
   const { holds } = mark
-  if (holds.length >= MAX_HOLDS) holds.splice(settledPlace(mark), 1)
+  const over = holds.length >= MAX_HOLDS ? settledPlace(mark) : -1
+  if (over >= 0) holds.splice(over, 1)
+  insert(mark, entry)
+}
+
+function insert({ holds }: Mark, entry: Hold): void {
   let place = holds.length
   while (place > 0 && (holds[place - 1] as Hold).lapseUs > entry.lapseUs) place -= 1
   holds.splice(place, 0, entry)
@@ -100,12 +107,39 @@ export function hasLapsed(mark: Mark | undefined, nowUs: number): mark is Mark {
   return mark !== undefined && mark.holds.length > 0 && (mark.holds[0] as Hold).lapseUs <= nowUs
 }
 
+/** Since when the algorithm that counts does; 0: nothing is known of another. */
+export function changedAtUs(mark: Mark | undefined): number {
+  return mark?.holds[findHold(mark, CHANGED)]?.receiptUs ?? 0
+}
+
+/** Another algorithm counts from now on. What was charged before is in its count, but not where a receipt says. */
+export function change(mark: Mark, former: State, nowUs: number): void {
+  let lapseUs = nowUs + codecOf(former).lifetimeUs(former, nowUs)
+  if (lapseUs === nowUs) return
+  const place = findHold(mark, CHANGED)
+  if (place >= 0) lapseUs = Math.max(lapseUs, (mark.holds.splice(place, 1)[0] as Hold).lapseUs)
+  insert(mark, { lapseUs, id: CHANGED, units: 1, receiptUs: nowUs, chargedUs: 0 })
+}
+
+/** Gives back by a receipt of a charge, or without one. */
+export function giveBack(
+  state: State,
+  changedUs: number,
+  nowUs: number,
+  { units, receiptUs, chargedUs }: Pick<Hold, 'units' | 'receiptUs' | 'chargedUs'>,
+  again: boolean,
+): number {
+  if (receiptUs > 0 && chargedUs < changedUs) return 0
+  return codecOf(state).give(state, nowUs, units, receiptUs, chargedUs, again)
+}
+
 /** Holds that have lapsed give back what has not drained. */
 export function settle(state: State | undefined, mark: Mark, nowUs: number): void {
   let lapsed = 0
-  for (const { lapseUs, units, receiptUs, chargedUs } of mark.holds) {
-    if (lapseUs > nowUs || lapsed === MAX_SETTLED) break
-    if (state !== undefined && units > 0) codecOf(state).give(state, nowUs, units, receiptUs, chargedUs, false)
+  const changedUs = changedAtUs(mark)
+  for (const each of mark.holds) {
+    if (each.lapseUs > nowUs || lapsed === MAX_SETTLED) break
+    if (state !== undefined && each.units > 0) giveBack(state, changedUs, nowUs, each, false)
     lapsed += 1
   }
   if (lapsed > 0) mark.holds.splice(0, lapsed)
@@ -155,7 +189,7 @@ export function decodeStored(raw: Buffer): Stored | undefined {
   const count = raw.readDoubleBE(9)
   const waiting = raw.readDoubleBE(17)
   const exact = [blockedUs, count, waiting].every((x) => x >= 0 && Number.isSafeInteger(x))
-  if (!exact || count > MAX_HOLDS || waiting > MAX_TICKETS) return undefined
+  if (!exact || count > MAX_HOLDS + 1 || waiting > MAX_TICKETS) return undefined
   const lineAt = HEAD + count * HOLD
   const restAt = lineAt + waiting * TICKET
   if (raw.length < restAt) return undefined

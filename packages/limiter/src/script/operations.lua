@@ -40,16 +40,26 @@ end
 local function mark_of(key)
   local mark = marks[key]
   if not mark then
-    mark = { 0, '', '' }
+    mark = { 0, {}, '', 0 }
     marks[key] = mark
   end
   return mark
 end
 
+-- the state of a key from now on
+local function keep(key, state)
+  local former = states[key]
+  if former and former[1] ~= state[1] then change(mark_of(key), former, now) end
+  states[key] = state
+end
+
 local function hold(key, lapse, id, units, receipt, charged)
   local mark = mark_of(key)
-  if #mark[2] >= MAX_HOLDS * HOLD then mark[2] = list_remove(mark[2], HOLD, settled_place(mark), 1) end
-  mark[2] = list_insert(mark[2], HOLD, struct.pack('>ddddd', lapse, id, units, receipt, charged))
+  if mark[4] >= MAX_HOLDS then
+    local piece, before = find_settled(mark)
+    if piece then drop_hold(mark, piece, before) end
+  end
+  add_hold(mark, lapse, id, units, receipt, charged)
 end
 
 -- The tickets of a check leave all its lines.
@@ -140,12 +150,12 @@ define_operations = function()
       for p = 1, parts do
         local mark = marks[part_key[p]]
         if mark then
-          if list_find(mark[2], HOLD, operation[1]) then
+          if find_hold(mark, operation[1]) then
             reply[result] = 1
             return 1, false
           end
           if crowded(mark) then
-            local lapse = list_number(mark[2], 1)
+            local lapse = hold_at(mark, 1, 0)
             if lapse > full_until then full_until = lapse end
           end
         end
@@ -170,11 +180,11 @@ define_operations = function()
     arguments = 3,
     on_key = function(operation, p, key, state, mark)
       if operation[1] > 0 then
-        if mark and list_find(mark[2], HOLD, operation[1]) then return 0 end
+        if find_hold(mark, operation[1]) then return 0 end
         if mark and crowded(mark) then return 0 end
       end
       if not state then return 0 end
-      local back = algorithm(state[1]).give(state, now, part_cost[p], part_id[p], operation[2], operation[3] == 1)
+      local back = give_back(state, changed_at(mark), now, part_cost[p], part_id[p], operation[2], operation[3] == 1)
       if operation[1] > 0 then known(key, operation[1], part_id[p] > now and part_id[p] or now) end
       if back > 0 then eased[key] = true end
       touch(key)
@@ -188,16 +198,16 @@ define_operations = function()
     on_key = function(operation, p, key, state, mark)
       local limit, own, cost = part_limit[p], part_own[p], part_cost[p]
       -- 1. what is held, if anything
-      local place = mark and list_find(mark[2], HOLD, operation[1])
+      local piece, before = find_hold(mark, operation[1])
       local held, late = 0, 1
-      if place then
-        local _, id, units, receipt, charged = struct.unpack('>ddddd', mark[2], place * HOLD + 1)
+      if piece then
+        local _, id, units, receipt, charged = hold_at(mark, piece, before)
         if units == 0 then return 2 end
         held, late = units, 0
-        mark[2] = list_remove(mark[2], HOLD, place, 1)
+        drop_hold(mark, piece, before)
         known(key, id, now)
         -- 2. less than held: the rest comes back
-        if cost < held and state then algorithm(state[1]).give(state, now, held - cost, receipt, charged, false) end
+        if cost < held and state then give_back(state, changed_at(mark), now, held - cost, receipt, charged, false) end
         touch(key)
       end
       -- 3. more than held: a debt, of one full budget at most
@@ -214,11 +224,11 @@ define_operations = function()
         if state and is_foreign(limit, own, state) then eased[key] = true end
         local taken = more < most and more or most
         if taken > 0 then
-          states[key] = own.take(limit, states[key], now, scratch, 1, taken, operation[1])
+          keep(key, own.take(limit, states[key], now, scratch, 1, taken, operation[1]))
           touch(key)
           -- 4. a repetition of what was charged anew is known too
           local others = marks[key]
-          if not place and not (others and crowded(others)) then known(key, operation[1], now) end
+          if not piece and not (others and crowded(others)) then known(key, operation[1], now) end
         end
         if taken < more then return late + 3 end
       end
@@ -230,11 +240,11 @@ define_operations = function()
   operations[6] = {
     arguments = 2,
     on_key = function(operation, p, key, state, mark)
-      local place = mark and list_find(mark[2], HOLD, operation[1])
-      if not place then return 0 end
-      local _, id, units, receipt, charged = struct.unpack('>ddddd', mark[2], place * HOLD + 1)
+      local piece, before = find_hold(mark, operation[1])
+      if not piece then return 0 end
+      local _, id, units, receipt, charged = hold_at(mark, piece, before)
       if units == 0 then return 0 end
-      mark[2] = list_remove(mark[2], HOLD, place, 1)
+      drop_hold(mark, piece, before)
       hold(key, now + operation[2], id, units, receipt, charged)
       touch(key)
       return 1
@@ -267,7 +277,7 @@ define_operations = function()
     arguments = 0,
     on_key = function(operation, p, key, state, mark)
       states[key] = false
-      if mark then mark[2] = '' end
+      if mark then mark[2], mark[4] = {}, 0 end
       eased[key] = true
       touch(key)
       return 0

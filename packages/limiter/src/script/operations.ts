@@ -3,8 +3,19 @@ import { type ConcurrencyState, release, renew } from '../algorithms/concurrency
 import { MAX_EXACT } from '../algorithms/exact.ts'
 import { codecOf } from '../algorithms/index.ts'
 import type { Operation, OperationName, Part } from '../store.ts'
-import { type Filled, type Judging, keep, kept, type Slot, settled, unborn } from './judging.ts'
-import { findHold, type Hold, hold, isCrowded, leave, type Mark, newMark, stand } from './marks.ts'
+import { type Filled, type Judging, keep, kept, markOf, type Slot, settled, unborn } from './judging.ts'
+import {
+  changedAtUs,
+  findHold,
+  giveBack,
+  type Hold,
+  hold,
+  isCrowded,
+  leave,
+  type Mark,
+  newMark,
+  stand,
+} from './marks.ts'
 
 /** How long an id is known when it is settled, in µs; a refund's, beyond its receipt. */
 const KNOWN_US = 60_000_000
@@ -127,7 +138,8 @@ export const ON_KEYS: {
     if (id > 0 && isCrowded(slot?.mark)) return 0
     if (slot?.state === undefined) return 0
     const receiptUs = part.id ?? 0
-    const back = codecOf(slot.state).give(slot.state, nowUs, part.cost, receiptUs, chargedUs, again === 1)
+    const charge = { units: part.cost, receiptUs, chargedUs }
+    const back = giveBack(slot.state, changedAtUs(slot.mark), nowUs, charge, again === 1)
     if (id > 0) hold(markOf(slot), known(id, receiptUs > nowUs ? receiptUs : nowUs))
     kept(slot)
     return back
@@ -147,7 +159,7 @@ export const ON_KEYS: {
       hold(slot.mark, known(id, nowUs))
       // 2. less than held: the rest comes back
       if (cost < held && slot.state !== undefined) {
-        codecOf(slot.state).give(slot.state, nowUs, held - cost, found.receiptUs, found.chargedUs, false)
+        giveBack(slot.state, changedAtUs(slot.mark), nowUs, { ...found, units: held - cost }, false)
       }
       kept(slot)
     }
@@ -281,9 +293,4 @@ function known(id: number, fromUs: number): Hold {
     receiptUs: 0,
     chargedUs: 0,
   }
-}
-
-function markOf(slot: Slot): Mark {
-  slot.mark ??= newMark()
-  return slot.mark
 }

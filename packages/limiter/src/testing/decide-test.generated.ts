@@ -51,15 +51,19 @@ local function list_until(list, width, most)
   end
   return low
 end
-local function list_find(list, width, id)
-  local wanted = struct.pack('>d', id)
-  local from = 1
+local function list_search(list, width, bytes, from)
+  local tail = string.sub(bytes, 3)
+  local at = from + 3
   while true do
-    local found = string.find(list, wanted, from, true)
-    if not found then return nil end
-    if (found - 9) % width == 0 then return (found - 9) / width end
-    from = found + 1
+    at = string.find(list, tail, at, true)
+    if not at then return nil end
+    local place = (at - 3 - from) / width
+    if place % 1 == 0 and string.sub(list, at - 2, at - 3 + #bytes) == bytes then return place end
+    at = at + 1
   end
+end
+local function list_find(list, width, id)
+  return list_search(list, width, struct.pack('>d', id), 8)
 end
 local function list_insert(list, width, entry)
   local first = list_number(entry, 1)
@@ -1164,44 +1168,108 @@ end
 local HOLD = 40
 local MAX_HOLDS = 4096
 local MAX_SETTLED = 64
+local PIECE = MAX_SETTLED * HOLD
+local SETTLED = string.rep('\\0', 24)
+local CHANGED = -6004799503160661
 local TICKET = 24
 local MAX_TICKETS = 1024
 local function unmark(raw)
   if #raw < 25 then return nil, nil end
   local _, blocked, held, waiting = struct.unpack('>Bddd', raw)
-  if not (exact(blocked) and exact(held) and exact(waiting)) or held > MAX_HOLDS or waiting > MAX_TICKETS then return nil, nil end
+  if not (exact(blocked) and exact(held) and exact(waiting)) or held > MAX_HOLDS + 1 or waiting > MAX_TICKETS then return nil, nil end
   local line = 25 + held * HOLD
   local rest = line + waiting * TICKET
   if #raw < rest then return nil, nil end
-  return { blocked, string.sub(raw, 26, line), string.sub(raw, line + 1, rest) }, string.sub(raw, rest + 1)
+  local pieces = held > 0 and { string.sub(raw, 26, line) } or {}
+  return { blocked, pieces, string.sub(raw, line + 1, rest), held }, string.sub(raw, rest + 1)
 end
-local function settle(state, mark, now)
-  local lapsed = list_until(mark[2], HOLD, now)
-  if lapsed == 0 then return false end
-  if lapsed > MAX_SETTLED then lapsed = MAX_SETTLED end
-  for i = 0, lapsed - 1 do
-    local _, _, units, receipt, charged = struct.unpack('>ddddd', mark[2], i * HOLD + 1)
-    if state and units > 0 then algorithm(state[1]).give(state, now, units, receipt, charged, false) end
+local function pieces_of(mark)
+  local text = mark[2][1]
+  if text and #text > 2 * PIECE then
+    local pieces = {}
+    for at = 1, #text, PIECE do pieces[#pieces + 1] = string.sub(text, at, at + PIECE - 1) end
+    mark[2] = pieces
   end
-  mark[2] = list_remove(mark[2], HOLD, 0, lapsed)
-  return true
+  return mark[2]
 end
-local function settled_place(mark)
-  for i = 0, #mark[2] / HOLD - 1 do
-    if list_number(mark[2], i * HOLD + 17) == 0 then return i end
+local function find_bytes(mark, bytes, from)
+  if not mark or mark[4] == 0 then return nil end
+  local pieces = pieces_of(mark)
+  for i = 1, #pieces do
+    local place = list_search(pieces[i], HOLD, bytes, from)
+    if place then return i, place * HOLD end
   end
   return nil
 end
+local function find_hold(mark, id)
+  return find_bytes(mark, struct.pack('>d', id), 8)
+end
+local function hold_at(mark, piece, before)
+  return struct.unpack('>ddddd', mark[2][piece], before + 1)
+end
+local function drop_hold(mark, piece, before)
+  local pieces = mark[2]
+  pieces[piece] = list_remove(pieces[piece], HOLD, before / HOLD, 1)
+  if pieces[piece] == '' then table.remove(pieces, piece) end
+  mark[4] = mark[4] - 1
+end
+local function add_hold(mark, lapse, id, units, receipt, charged)
+  local pieces = pieces_of(mark)
+  local piece = #pieces
+  while piece > 1 and list_number(pieces[piece], 1) > lapse do piece = piece - 1 end
+  if piece == 0 or (piece == #pieces and #pieces[piece] >= 2 * PIECE and list_number(pieces[piece], #pieces[piece] - HOLD + 1) <= lapse) then
+    piece = #pieces + 1
+  end
+  pieces[piece] = list_insert(pieces[piece] or '', HOLD, struct.pack('>ddddd', lapse, id, units, receipt, charged))
+  mark[4] = mark[4] + 1
+end
+local function changed_at(mark)
+  local piece, before = find_hold(mark, CHANGED)
+  return piece and list_number(mark[2][piece], before + 25) or 0
+end
+local function change(mark, former, now)
+  local lapse = now + algorithm(former[1]).lifetime(former, now)
+  if lapse == now then return end
+  local piece, before = find_hold(mark, CHANGED)
+  if piece then
+    local former_lapse = hold_at(mark, piece, before)
+    if former_lapse > lapse then lapse = former_lapse end
+    drop_hold(mark, piece, before)
+  end
+  add_hold(mark, lapse, CHANGED, 1, now, 0)
+end
+local function give_back(state, changed, now, units, receipt, charged, again)
+  if receipt > 0 and charged < changed then return 0 end
+  return algorithm(state[1]).give(state, now, units, receipt, charged, again)
+end
+local function settle(state, mark, now)
+  if mark[4] == 0 or list_number(mark[2][1], 1) > now then return false end
+  local lapsed = list_until(pieces_of(mark)[1], HOLD, now)
+  if lapsed > MAX_SETTLED then lapsed = MAX_SETTLED end
+  local changed = changed_at(mark)
+  for i = 0, lapsed - 1 do
+    local _, _, units, receipt, charged = hold_at(mark, 1, i * HOLD)
+    if state and units > 0 then give_back(state, changed, now, units, receipt, charged, false) end
+  end
+  mark[2][1] = list_remove(mark[2][1], HOLD, 0, lapsed)
+  if mark[2][1] == '' then table.remove(mark[2], 1) end
+  mark[4] = mark[4] - lapsed
+  return true
+end
 local function holds_units(mark)
-  local size = #mark[2]
-  if size > MAX_SETTLED * HOLD then return true end
-  for at = 17, size, HOLD do
-    if list_number(mark[2], at) > 0 then return true end
+  if mark[4] > MAX_SETTLED then return true end
+  for i = 1, #mark[2] do
+    for at = 17, #mark[2][i], HOLD do
+      if list_number(mark[2][i], at) > 0 then return true end
+    end
   end
   return false
 end
+local function find_settled(mark)
+  return find_bytes(mark, SETTLED, 16)
+end
 local function crowded(mark)
-  return #mark[2] >= MAX_HOLDS * HOLD and not settled_place(mark)
+  return mark[4] >= MAX_HOLDS and not find_settled(mark)
 end
 local function alive(line, now)
   local kept = {}
@@ -1240,9 +1308,9 @@ local function lifetime_of(state, mark, now)
   local lifetime = state and algorithm(state[1]).lifetime(state, now) or 0
   if not mark then return lifetime end
   if mark[1] - now > lifetime then lifetime = mark[1] - now end
-  local count = #mark[2] / HOLD
-  if count > 0 then
-    local lapse = list_number(mark[2], (count - 1) * HOLD + 1) - now
+  local last = mark[2][#mark[2]]
+  if last then
+    local lapse = list_number(last, #last - HOLD + 1) - now
     if lapse > lifetime then lifetime = lapse end
   end
   for at = 1, #mark[3], TICKET do
@@ -1255,10 +1323,14 @@ local function marked(state, mark, now)
   local raw = state and algorithm(state[1]).encode(state) or ''
   if not mark then return raw end
   local blocked = mark[1] > now and mark[1] or 0
-  local count = #mark[2] / HOLD
   local line = mark[3] ~= '' and alive(mark[3], now) or ''
-  if blocked == 0 and count == 0 and line == '' then return raw end
-  return struct.pack('>Bddd', MARKED, blocked, count, #line / TICKET) .. mark[2] .. line .. raw
+  if blocked == 0 and mark[4] == 0 and line == '' then return raw end
+  if not mark[2][2] then return struct.pack('>Bddd', MARKED, blocked, mark[4], #line / TICKET) .. (mark[2][1] or '') .. line .. raw end
+  local texts = { struct.pack('>Bddd', MARKED, blocked, mark[4], #line / TICKET) }
+  for i = 1, #mark[2] do texts[i + 1] = mark[2][i] end
+  texts[#texts + 1] = line
+  texts[#texts + 1] = raw
+  return table.concat(texts)
 end
 local input = cjson.decode(ARGV[1])
 local call = redis.call
@@ -1359,15 +1431,23 @@ end
 local function mark_of(key)
   local mark = marks[key]
   if not mark then
-    mark = { 0, '', '' }
+    mark = { 0, {}, '', 0 }
     marks[key] = mark
   end
   return mark
 end
+local function keep(key, state)
+  local former = states[key]
+  if former and former[1] ~= state[1] then change(mark_of(key), former, now) end
+  states[key] = state
+end
 local function hold(key, lapse, id, units, receipt, charged)
   local mark = mark_of(key)
-  if #mark[2] >= MAX_HOLDS * HOLD then mark[2] = list_remove(mark[2], HOLD, settled_place(mark), 1) end
-  mark[2] = list_insert(mark[2], HOLD, struct.pack('>ddddd', lapse, id, units, receipt, charged))
+  if mark[4] >= MAX_HOLDS then
+    local piece, before = find_settled(mark)
+    if piece then drop_hold(mark, piece, before) end
+  end
+  add_hold(mark, lapse, id, units, receipt, charged)
 end
 local function leave_all(ticket)
   for p = 1, parts do
@@ -1442,12 +1522,12 @@ define_operations = function()
       for p = 1, parts do
         local mark = marks[part_key[p]]
         if mark then
-          if list_find(mark[2], HOLD, operation[1]) then
+          if find_hold(mark, operation[1]) then
             reply[result] = 1
             return 1, false
           end
           if crowded(mark) then
-            local lapse = list_number(mark[2], 1)
+            local lapse = hold_at(mark, 1, 0)
             if lapse > full_until then full_until = lapse end
           end
         end
@@ -1469,11 +1549,11 @@ define_operations = function()
     arguments = 3,
     on_key = function(operation, p, key, state, mark)
       if operation[1] > 0 then
-        if mark and list_find(mark[2], HOLD, operation[1]) then return 0 end
+        if find_hold(mark, operation[1]) then return 0 end
         if mark and crowded(mark) then return 0 end
       end
       if not state then return 0 end
-      local back = algorithm(state[1]).give(state, now, part_cost[p], part_id[p], operation[2], operation[3] == 1)
+      local back = give_back(state, changed_at(mark), now, part_cost[p], part_id[p], operation[2], operation[3] == 1)
       if operation[1] > 0 then known(key, operation[1], part_id[p] > now and part_id[p] or now) end
       if back > 0 then eased[key] = true end
       touch(key)
@@ -1484,15 +1564,15 @@ define_operations = function()
     arguments = 1,
     on_key = function(operation, p, key, state, mark)
       local limit, own, cost = part_limit[p], part_own[p], part_cost[p]
-      local place = mark and list_find(mark[2], HOLD, operation[1])
+      local piece, before = find_hold(mark, operation[1])
       local held, late = 0, 1
-      if place then
-        local _, id, units, receipt, charged = struct.unpack('>ddddd', mark[2], place * HOLD + 1)
+      if piece then
+        local _, id, units, receipt, charged = hold_at(mark, piece, before)
         if units == 0 then return 2 end
         held, late = units, 0
-        mark[2] = list_remove(mark[2], HOLD, place, 1)
+        drop_hold(mark, piece, before)
         known(key, id, now)
-        if cost < held and state then algorithm(state[1]).give(state, now, held - cost, receipt, charged, false) end
+        if cost < held and state then give_back(state, changed_at(mark), now, held - cost, receipt, charged, false) end
         touch(key)
       end
       local more = cost - held
@@ -1508,10 +1588,10 @@ define_operations = function()
         if state and is_foreign(limit, own, state) then eased[key] = true end
         local taken = more < most and more or most
         if taken > 0 then
-          states[key] = own.take(limit, states[key], now, scratch, 1, taken, operation[1])
+          keep(key, own.take(limit, states[key], now, scratch, 1, taken, operation[1]))
           touch(key)
           local others = marks[key]
-          if not place and not (others and crowded(others)) then known(key, operation[1], now) end
+          if not piece and not (others and crowded(others)) then known(key, operation[1], now) end
         end
         if taken < more then return late + 3 end
       end
@@ -1521,11 +1601,11 @@ define_operations = function()
   operations[6] = {
     arguments = 2,
     on_key = function(operation, p, key, state, mark)
-      local place = mark and list_find(mark[2], HOLD, operation[1])
-      if not place then return 0 end
-      local _, id, units, receipt, charged = struct.unpack('>ddddd', mark[2], place * HOLD + 1)
+      local piece, before = find_hold(mark, operation[1])
+      if not piece then return 0 end
+      local _, id, units, receipt, charged = hold_at(mark, piece, before)
       if units == 0 then return 0 end
-      mark[2] = list_remove(mark[2], HOLD, place, 1)
+      drop_hold(mark, piece, before)
       hold(key, now + operation[2], id, units, receipt, charged)
       touch(key)
       return 1
@@ -1552,7 +1632,7 @@ define_operations = function()
     arguments = 0,
     on_key = function(operation, p, key, state, mark)
       states[key] = false
-      if mark then mark[2] = '' end
+      if mark then mark[2], mark[4] = {}, 0 end
       eased[key] = true
       touch(key)
       return 0
@@ -1610,7 +1690,7 @@ local function open(p, cost, peek, ticket)
     ahead = own.open(limit, state, now, reply, view, cost + behind)
   end
   if ahead and not peek and cost > 0 and own.admits(limit, reply, view, 0) then
-    states[key] = own.close(limit, reply, view, now, state)
+    keep(key, own.close(limit, reply, view, now, state))
     eased[key] = true
     touch(key)
   end
@@ -1722,7 +1802,7 @@ while next_input <= last do
             if part_behind[p] > 0 then own.withhold(limit, reply, at, -part_behind[p]) end
             local state = states[key]
             if state and is_foreign(limit, own, state) then eased[key] = true end
-            states[key] = own.take(limit, state, now, reply, at, cost, part_id[p])
+            keep(key, own.take(limit, state, now, reply, at, cost, part_id[p]))
             touch(key)
             if operation and operation.charged then operation.charged(operation, p, key) end
           elseif condition == nil and not waits then
@@ -1773,4 +1853,4 @@ reply[3] = garbage
 return reply
 `
 
-export const DECIDE_TEST_SHA1 = 'aeecc130c979f1b90804a4cc17ce2b611ddc4fda'
+export const DECIDE_TEST_SHA1 = '8f9fce120b98fc05401cc88ad6e865fc7b114c71'

@@ -133,7 +133,21 @@ describe('what does not belong to an algorithm', () => {
       '5:54 CONFLICT rules[0].limits[0].ttl',
       '6:35 VALUE rules[0].limits[1].limit',
       expect.stringContaining('rules[0].limits[2].timeZone'),
+      expect.stringContaining('rules[0].limits[2].anchorDay'),
     ])
+  })
+
+  it.each([
+    ['5/week', 'timeZone: Nowhere, anchorDay: 8', ['timeZone', 'anchorDay']],
+    ['5/day', 'timeZone: Nowhere, anchorDay: 3', ['timeZone', 'anchorDay']],
+    ['5/90s', 'timeZone: Nowhere, anchorDay: 3', ['limit', 'timeZone']],
+    ['5/month', 'timeZone: +01:00, anchorDay: 31', ['timeZone']],
+    ['often', 'timeZone: Nowhere', ['limit', 'timeZone']],
+    ['unlimited', 'timeZone: Nowhere', ['timeZone']],
+    ['5/year', 'timeZone: UTC, anchorDay: 1', ['anchorDay']],
+  ])('tells all that is wrong of a calendar in one run: %s, %s', (limit, keys, places) => {
+    const found = errors(withLimit(`${limit}, algorithm: fixed-window, align: calendar, ${keys}`))
+    expect(found.map((error) => / rules\[0\]\.limits\[0\]\.(\w+): /.exec(error)?.[1])).toEqual(places)
   })
 })
 
@@ -145,6 +159,7 @@ describe('limits that hold what this process counts itself', () => {
     ['5, algorithm: concurrency', 'mode: shadow', 'UNSUPPORTED rules[0].limits[0].algorithm'],
     ['5/s, scope: instance', 'mode: shadow', 'UNSUPPORTED rules[0].limits[0].scope'],
     ['5, algorithm: concurrency', 'countIf: { status: 401 }', 'CONFLICT rules[0].countIf'],
+    ['5/s, scope: instance', 'penalty: { refusals: 3, within: 1m, block: 1h }', 'UNSUPPORTED rules[0].limits[0].scope'],
     [
       '5/s',
       'candidate: { limits: [{ by: ip, limit: 3, algorithm: concurrency }] }',

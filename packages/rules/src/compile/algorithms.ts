@@ -99,22 +99,60 @@ export function limitOf(
   const conflict = (message: string) => report.add([...at, 'burst'], 'HEADGATE_RULES_CONFLICT', message, { at: 'key' })
   if (numbers.limit === UNLIMITED) {
     if (burst !== undefined) conflict('contradicts unlimited; keep one of the two')
+    checkSettings(algorithm, settings, path, report)
     return undefined
   }
   const rate = rateOf(numbers.limit, algorithm, settings, limitPath(at, report), report)
-  if (rate === undefined) return undefined
-  if (rate.units === 0 && burst !== undefined) {
+  if (rate?.units === 0 && burst !== undefined) {
     conflict('contradicts a limit of 0, which refuses all; leave it out')
     return undefined
   }
-  // What the limit's own keys say wrong was said once, whoever else it is wrong for.
-  if (KEY_NAMES.some((key) => report.failedWithin([...path, key]))) return undefined
-  try {
-    return MAKE[algorithm]({ ...rate, burst: algorithm === 'token-bucket' ? burst : undefined }, settings)
-  } catch (error) {
-    if (!HeadgateError.is(error) || !('argument' in error)) throw error
-    refuse(error as InvalidArgumentError, rate, at, path, report)
+  if (rate === undefined) {
+    checkSettings(algorithm, settings, path, report)
     return undefined
+  }
+  if (isSaid(path, report)) return undefined
+  const made = { ...rate, burst: algorithm === 'token-bucket' ? burst : undefined }
+  return make(made, algorithm, settings, (error) => refuse(error, rate, at, path, report))
+}
+
+/** Whether the limit's own keys are wrong: that is said once, whoever else it is wrong for. */
+function isSaid(path: Path, report: Report): boolean {
+  return KEY_NAMES.some((key) => report.failedWithin([...path, key]))
+}
+
+/** Reports the keys that are wrong with any numbers, where there are none that the limit could be made with. */
+export function checkSettings(algorithm: Algorithm, settings: Settings, path: Path, report: Report): void {
+  if (isSaid(path, report)) return
+  make(STAND_IN, algorithm, settings, (error) => {
+    if (KEY_NAMES.some((key) => key === error.argument)) refuse(error, STAND_IN, path, path, report)
+  })
+}
+
+/** What fits any numbers fits these. */
+const STAND_IN: Made = { units: 1, periodMs: 1000, text: '', fixed: true, calendar: 'month', burst: undefined }
+
+/** The limit; undefined where something is wrong: then all keys are told that are. */
+function make(
+  made: Made,
+  algorithm: Algorithm,
+  settings: Settings,
+  tell: (error: InvalidArgumentError) => void,
+): Limit | undefined {
+  let wrong = false
+  for (let rest = settings; ; ) {
+    try {
+      const limit = MAKE[algorithm](made, rest)
+      return wrong ? undefined : limit
+    } catch (error) {
+      if (!HeadgateError.is(error) || !('argument' in error)) throw error
+      tell(error as InvalidArgumentError)
+      wrong = true
+      // Without a key that is wrong by itself, the next one shows; numbers are wrong together.
+      const key = KEY_NAMES.find((name) => name === (error as InvalidArgumentError).argument)
+      if (key === undefined || error.code === 'HEADGATE_OUT_OF_RANGE') return undefined
+      rest = { ...rest, [key]: undefined }
+    }
   }
 }
 

@@ -3,7 +3,7 @@ import type { LimitPlan, Override, OverrideTable } from '../matching/plan.ts'
 import type { CompiledOverride } from '../rule-file.ts'
 import type { Report } from '../source/report.ts'
 import type { Path } from '../source/tree.ts'
-import { algorithmOf, checkKeys, limitOf, type Numbers, wordsOf } from './algorithms.ts'
+import { algorithmOf, checkKeys, checkSettings, limitOf, type Numbers, wordsOf } from './algorithms.ts'
 import { type LimitValues, listed } from './context.ts'
 import type { Dimensions } from './dimensions.ts'
 
@@ -19,7 +19,10 @@ export function compileLimit(
 ): LimitPlan | undefined {
   const by = compileBy(values, path, dimensions, report)
   const algorithm = algorithmOf(values, path, report)
-  if (algorithm !== undefined) checkKeys(values, algorithm, path, report)
+  if (algorithm !== undefined) {
+    checkKeys(values, algorithm, path, report)
+    if (values.limit === undefined) checkSettings(algorithm, values, path, report)
+  }
   const make: Make = (numbers, at) => {
     if (algorithm === undefined) return undefined
     const limit = limitOf(numbers, algorithm, values, at, path, report)

@@ -53,6 +53,7 @@ function compileRule(
   refuseBeside(values, mode, path, report)
   const cost = costOf(values, path, report)
   if (mode === 'shadow') refuseOwn(values.limits, [...path, 'limits'], 'in mode: shadow', report)
+  if (values.penalty !== undefined) refuseOwn(values.limits, [...path, 'limits'], 'beside penalty', report, false)
   if (values.countIf !== undefined && limits.some(({ limit }) => limit.limit?.holdsSlots === true)) {
     const message =
       'does not fit a limit of algorithm: concurrency, whose slots are held while a request lasts; keep one'
@@ -91,9 +92,10 @@ function compileRule(
 }
 
 /** What this process counts, or holds, for itself has no counter beside it that others could be judged by. */
-function refuseOwn(limits: RuleValues['limits'], path: Path, where: string, report: Report): void {
+function refuseOwn(limits: RuleValues['limits'], path: Path, where: string, report: Report, slotsToo = true): void {
   for (const { value, path: place } of listed(limits, path)) {
-    const key = value.algorithm === 'concurrency' ? 'algorithm' : value.scope === undefined ? undefined : 'scope'
+    const isSlots = slotsToo && value.algorithm === 'concurrency'
+    const key = isSlots ? 'algorithm' : value.scope === undefined ? undefined : 'scope'
     if (key !== undefined) report.add([...place, key], 'HEADGATE_RULES_UNSUPPORTED', `{} is not supported yet ${where}`)
   }
 }

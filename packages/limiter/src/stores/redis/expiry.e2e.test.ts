@@ -10,6 +10,7 @@ import { slidingWindow } from '../../algorithms/sliding-window/index.ts'
 import { tokenBucket } from '../../algorithms/token-bucket/index.ts'
 import { createEngine, type Engine } from '../../engine.ts'
 import type { Limit } from '../../limit.ts'
+import type { CheckItem } from '../../part.ts'
 import { DECIDE_LUA } from '../../script/decide.generated.ts'
 import { withTtls } from '../../script/with-ttls.ts'
 import type { RemoteStore } from '../../store.ts'
@@ -171,6 +172,33 @@ describe('the expiry of a counter in Redis', () => {
     }
     await sleep(350)
     expect(await redis.keys('*')).toEqual([])
+  })
+
+  it('stands on every key that an operation leaves, of ids, holds, blocks and beginnings too (redisson/redisson#4663)', async () => {
+    const empty = tokenBucket({ limit: 1000, period: '1s', burst: 5, initial: 'empty' })
+    const limits = [...both(5, '300ms'), ...sliding(5, '300ms'), leakyBucket({ limit: 5, period: '300ms' }), empty]
+    const slots = concurrency({ limit: 5, ttl: '300ms' })
+    await check(empty)
+    await sleep(10)
+    for (const limit of limits) {
+      const item = [{ name: limit.algorithm, limit, key: 'ann' }]
+      const { receipt } = await engine.check(item)
+      await engine.refund(item, { id: 'twice', receipt })
+      await engine.reserve(item, { id: 'lapses', holdMs: 300 })
+      await (await engine.reserve(item, { id: 'settled' })).reservation?.commit(0)
+      await engine.acquire(item, { timeoutMs: 0 })
+      await engine.takeUpTo(item, 5)
+      await engine.block([{ ...item[0], key: 'bob' } as CheckItem], { durationMs: 300 })
+    }
+    await check(slots)
+    const keys = await redis.keys('*')
+    expect(keys.length).toBeGreaterThanOrEqual(2 * limits.length)
+    for (const key of keys) expect([key, (await redis.pttl(key)) > 0]).toEqual([key, true])
+    // Settled ids are known for a minute; nothing lasts longer but what says since when a rule is, one key a limit.
+    for (const key of keys.filter((each) => !each.includes('~:since:')))
+      expect(await redis.pttl(key)).toBeLessThanOrEqual(61_000)
+    await sleep(350)
+    expect((await redis.keys('*bob')).concat(await redis.keys('*concurrency*'))).toEqual([])
   })
 
   it('is not extended by a peek or a question, and no key is made for one (upstash/ratelimit-js#111)', async () => {
