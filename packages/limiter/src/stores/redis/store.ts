@@ -12,6 +12,7 @@ import { Batch } from './batch.ts'
 import { Connection, type ConnectionEvents, type Link, type OpenLink } from './connection.ts'
 import { downFault, faultOf, isNoScript } from './faults.ts'
 import { ServerClock } from './server-clock.ts'
+import { refuseOldServer } from './server-version.ts'
 
 /** A script of the store's: its text, and how each call ends (the build for tests adds its clock). */
 export interface Script {
@@ -123,6 +124,7 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
     const nowUs = Number(seconds) * 1_000_000 + Number(micros)
     if (!Number.isSafeInteger(nowUs)) throw new Error(`TIME was answered by ${brief(time)}`)
     this.clock.see(nowUs, sentMs)
+    await refuseOldServer(send)
     await send(['SCRIPT', 'LOAD', this.script.text])
   }
 
