@@ -2,6 +2,7 @@
 import { mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { build } from './build.mjs'
+import { getNewerServers } from './newer-servers.mjs'
 import { getServers } from './servers.mjs'
 import { install, root, run } from './setup.mjs'
 
@@ -50,6 +51,8 @@ function readReport(file) {
 await install()
 await build({})
 await getServers()
+const withoutNewer = await getNewerServers()
+if (withoutNewer !== undefined) console.log(`Tests on Redis 8 and Valkey 8 are skipped: ${withoutNewer}.`)
 mkdirSync(join(root, '.cache/results'), { recursive: true })
 
 const results = []

@@ -86,9 +86,10 @@ function healthy(command: string[]): string {
   const now = Date.now() * 1000
   switch (command[0]?.toUpperCase()) {
     case 'HELLO':
-      return '%1\r\n$6\r\nserver\r\n$5\r\nredis\r\n'
+      // Without an argument it only tells, in a form that both protocols have.
+      return command.length > 1 ? '%1\r\n$6\r\nserver\r\n$5\r\nredis\r\n' : `*2\r\n${bulk('version')}${bulk('7.0.0')}`
     case 'INFO':
-      return '$11\r\nloading:0\r\n\r\n'
+      return bulk('role:master\r\nloading:0\r\n')
     case 'TIME':
       return `*2\r\n${bulk(`${Math.floor(now / 1e6)}`)}${bulk(`${now % 1e6}`)}`
     case 'SCRIPT':

@@ -1,7 +1,13 @@
+import { Socket } from 'node:net'
+import { GlideClient, type GlideClientConfiguration, Logger } from '@valkey/valkey-glide'
 import { Redis as Redis5 } from 'ioredis-5'
 import { Redis as Redis6 } from 'ioredis-6'
+import { Redis as Iovalkey } from 'iovalkey'
 import { createClient as createClient5 } from 'redis-5'
 import { createClient as createClient6 } from 'redis-6'
+
+// It writes every fault to the console.
+Logger.setLoggerConfig('off')
 
 /** What the tests need of every client; whatever else it is, `redisStore` takes it. */
 export interface TestClient {
@@ -10,7 +16,13 @@ export interface TestClient {
   make(url: string): ClientOfStore
 }
 
-export type ClientOfStore = Redis5 | Redis6 | ReturnType<typeof createClient5> | ReturnType<typeof createClient6>
+export type ClientOfStore =
+  | Redis5
+  | Redis6
+  | Iovalkey
+  | ReturnType<typeof createClient5>
+  | ReturnType<typeof createClient6>
+  | GlideClient
 
 export const CLIENTS: readonly TestClient[] = [
   { name: 'ioredis 5', make: (url) => new Redis5(url, { lazyConnect: true }) },
@@ -18,3 +30,24 @@ export const CLIENTS: readonly TestClient[] = [
   { name: 'node-redis 5', make: (url) => createClient5({ url }) },
   { name: 'node-redis 6', make: (url) => createClient6({ url }) },
 ]
+
+export const IOVALKEY: TestClient = { name: 'iovalkey', make: (url) => new Iovalkey(url, { lazyConnect: true }) }
+
+/** With GLIDE, which connects again by itself, and ends connections in its own time. */
+export const ALL_CLIENTS: readonly TestClient[] = [...CLIENTS, IOVALKEY, { name: 'Valkey GLIDE', make: makeGlide }]
+
+/** GLIDE makes connected clients only, later; this one has its settings, and a socket that goes nowhere. */
+function makeGlide(url: string): GlideClient {
+  return Reflect.construct(GlideClient, [new Socket(), glideSettings(url)])
+}
+
+/** GLIDE takes no URLs. */
+export function glideSettings(url: string): GlideClientConfiguration {
+  const { hostname, port, username, password, pathname } = new URL(url)
+  const databaseId = Number(pathname.slice(1))
+  return {
+    addresses: [{ host: hostname, port: Number(port) }],
+    ...(password !== '' && { credentials: { username: username || 'default', password } }),
+    ...(databaseId > 0 && { databaseId }),
+  }
+}

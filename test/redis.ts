@@ -31,9 +31,16 @@ export async function freePort(): Promise<number> {
   return port
 }
 
-/** @param args further settings, such as `'--maxmemory', '1mb'` */
-export async function startRedis(args: readonly string[] = [], port?: number): Promise<RedisServer> {
-  const server = new Server(port ?? (await freePort()), args)
+/**
+ * @param args further settings, such as `'--maxmemory', '1mb'`
+ * @param program another server than the system's, of `test/redis-servers.ts`
+ */
+export async function startRedis(
+  args: readonly string[] = [],
+  port?: number,
+  program = 'redis-server',
+): Promise<RedisServer> {
+  const server = new Server(port ?? (await freePort()), args, program)
   await server.start()
   return server
 }
@@ -41,12 +48,14 @@ export async function startRedis(args: readonly string[] = [], port?: number): P
 class Server implements RedisServer {
   readonly port: number
   private readonly args: readonly string[]
+  private readonly program: string
   private readonly folder = mkdtempSync(join(tmpdir(), 'headgate-redis-'))
   private child: ChildProcess | undefined
 
-  constructor(port: number, args: readonly string[]) {
+  constructor(port: number, args: readonly string[], program: string) {
     this.port = port
     this.args = args
+    this.program = program
   }
 
   get url(): string {
@@ -66,11 +75,11 @@ class Server implements RedisServer {
       '--dir',
       this.folder,
     ]
-    const child = spawn('redis-server', [...own, ...this.args, ...args], { stdio: 'ignore' })
+    const child = spawn(this.program, [...own, ...this.args, ...args], { stdio: 'ignore' })
     let failure: Error | undefined
     child.on('error', (error) => {
       failure = new Error(
-        `redis-server does not start: ${error.message}; npm test installs it (Debian: apt-get install redis-server)`,
+        `${this.program} does not start: ${error.message}; npm test installs it (Debian: apt-get install redis-server)`,
       )
     })
     this.child = child

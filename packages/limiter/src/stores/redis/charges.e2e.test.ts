@@ -5,7 +5,7 @@ import { Redis } from 'ioredis-6'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { until } from '../../../../../test/load.ts'
 import { type RedisServer, startRedis } from '../../../../../test/redis.ts'
-import { CLIENTS } from '../../../../../test/redis-clients.ts'
+import { ALL_CLIENTS } from '../../../../../test/redis-clients.ts'
 import { startProxy, type TcpProxy } from '../../../../../test/tcp-proxy.ts'
 
 const TIMEOUT_MS = 50
@@ -19,7 +19,7 @@ interface Asked {
   source: string
 }
 
-describe.each(CLIENTS)('What was decided without the store, by $name', ({ make }) => {
+describe.each(ALL_CLIENTS)('What was decided without the store, by $name', ({ make }) => {
   let redis: RedisServer
   let proxy: TcpProxy
   let engine: Engine

@@ -1,13 +1,22 @@
 import { setImmediate as nextTurn } from 'node:timers/promises'
+import { GlideClient } from '@valkey/valkey-glide'
 import { Redis as Ioredis5 } from 'ioredis-5'
 import { Redis as Ioredis6 } from 'ioredis-6'
+import { Redis as Iovalkey } from 'iovalkey'
 import { BasicClientSideCache, createClient as createClient5, RESP_TYPES } from 'redis-5'
 import { createClient as createClient6 } from 'redis-6'
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, vi } from 'vitest'
 import { type RedisServer, startRedis } from '../../../../../test/redis.ts'
+import { glideSettings } from '../../../../../test/redis-clients.ts'
 import { tokenBucket } from '../../algorithms/token-bucket/index.ts'
 import { createEngine } from '../../engine.ts'
-import { type RedisClient, type RedisStoreOptions, redisStore } from './index.ts'
+import {
+  type IoredisClient,
+  type NodeRedisClient,
+  type RedisClient,
+  type RedisStoreOptions,
+  redisStore,
+} from './index.ts'
 
 const PASSWORD = 'correct horse'
 
@@ -39,13 +48,15 @@ afterEach(async () => {
 const makers = {
   'ioredis 5': (options: object = {}) => new Ioredis5({ port: server.port, ...options }),
   'ioredis 6': (options: object = {}) => new Ioredis6({ port: server.port, ...options }),
+  iovalkey: (options: object = {}) => new Iovalkey({ port: server.port, ...options }),
   'node-redis 5': (options: object = {}) => createClient5({ url: server.url, ...options }),
   'node-redis 6': (options: object = {}) => createClient6({ url: server.url, ...options }),
 }
 type Maker = keyof typeof makers
+type MadeClient = IoredisClient | NodeRedisClient
 
-function make(name: Maker, options?: object): RedisClient {
-  const client: RedisClient = makers[name](options)
+function make(name: Maker, options?: object): MadeClient {
+  const client: MadeClient = makers[name](options)
   client.on('error', () => undefined)
   leftovers.push(() => {
     if ('status' in client) client.disconnect()
@@ -185,6 +196,62 @@ describe.each(nodeRedis)('settings of %s that could disturb', (name) => {
   it('a view of the client with a type mapping', async () => {
     const client = make(name) as unknown as { withTypeMapping(mapping: object): RedisClient }
     await expectToCount(client.withTypeMapping({ [RESP_TYPES.NUMBER]: String }))
+  })
+})
+
+describe('a client of Valkey GLIDE', () => {
+  async function glide(url: string, settings: object = {}) {
+    const client = await GlideClient.createClient({ ...glideSettings(url), ...settings })
+    leftovers.push(() => client.close())
+    return client
+  }
+
+  it.each([
+    ['RESP2', { protocol: 0 }],
+    ['RESP3', { protocol: 1 }],
+    ['replies as buffers', { defaultDecoder: 0 }],
+    ['a short time-out', { requestTimeout: 1, lazyConnect: true }],
+    ['one request at a time', { inflightRequestsLimit: 1 }],
+    ['a client name', { clientName: 'mine' }],
+  ])('%s', async (_, settings) => {
+    await expectToCount(await glide(server.url, settings))
+    expect(await eye.keys('*')).toEqual(['rate_limit:login:ip:%3A%3A1'])
+  })
+
+  it('counts in its own database, and logs in as it does', async () => {
+    await expectToCount(await glide(`redis://127.0.0.1:${guarded.port}/3`, { credentials: { password: PASSWORD } }))
+    expect(await eye.dbsize()).toBe(0)
+  })
+
+  it('goes on, set as it was, while a store on it comes and goes', async () => {
+    const client = await glide(server.url)
+    const before = JSON.stringify(client, ['config', 'requestTimeout'])
+    await expectToCount(client)
+    for (const end of leftovers.splice(1)) await end()
+    expect(await client.ping()).toBe('PONG')
+    expect(JSON.stringify(client, ['config', 'requestTimeout'])).toBe(before)
+  })
+})
+
+describe('any other client, by how it sends a command', () => {
+  it('counts', async () => {
+    const client = make('ioredis 6')
+    if (!('call' in client)) throw new Error('no ioredis')
+    await expectToCount({ send: ([command = '', ...args]) => client.call(command, ...args) })
+  })
+
+  it('has a send that throws, or answers at once, taken for one that rejects or resolves', async () => {
+    let asked = 0
+    const send = (): never => {
+      asked += 1
+      throw new Error('not yet')
+    }
+    const store = redisStore({ send })
+    const engine = createEngine({ store })
+    leftovers.push(() => store.close())
+    expect((await engine.check([{ rule: 'login', name: 'ip', limit, key: 'k' }])).source).toBe('local')
+    expect(asked).toBeGreaterThan(0)
+    await engine.close()
   })
 })
 

@@ -1,3 +1,6 @@
+export type { RedisCommands } from './commands.ts'
+export type { ValkeyGlideClient } from './glide.ts'
 export type { IoredisClient } from './ioredis.ts'
 export type { NodeRedisClient } from './node-redis.ts'
+export type { NodeRedisSentinel } from './node-redis-sentinel.ts'
 export { type RedisClient, type RedisStoreOptions, redisStore } from './redis-store.ts'

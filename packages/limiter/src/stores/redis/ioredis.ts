@@ -1,9 +1,12 @@
 import type { Subscription, SubscriptionEvents } from './announcements.ts'
 import type { Link, LinkEvents } from './connection.ts'
 
-/** The shape of an ioredis 5 or 6 client (and of iovalkey's) that is needed here. */
+/** The shape of an ioredis 5 or 6 client, and of iovalkey's, that is needed here. */
 export interface IoredisClient {
-  readonly options: { readonly keyPrefix?: string | undefined; readonly sentinels?: unknown }
+  readonly options: {
+    readonly keyPrefix?: string | undefined
+    readonly sentinels?: readonly object[] | null | undefined
+  }
   readonly status: string
   duplicate(override: object): IoredisClient
   defineCommand(...args: never[]): unknown
@@ -31,6 +34,7 @@ export function isIoredisCluster(client: object): boolean {
 }
 
 export function openIoredis(client: IoredisClient, events: LinkEvents, connectTimeoutMs: number): Link {
+  const { sentinels } = client.options
   const own = client.duplicate({
     // A link ends with its connection, and never sends what was not asked for.
     retryStrategy: () => null,
@@ -41,7 +45,9 @@ export function openIoredis(client: IoredisClient, events: LinkEvents, connectTi
     connectTimeout: connectTimeoutMs,
     disconnectTimeout: 1,
     // Preparing shows whether a server is of use; only behind Sentinels its role has to be read as well.
-    enableReadyCheck: Boolean(client.options.sentinels),
+    enableReadyCheck: Boolean(sentinels),
+    // Each link begins with another Sentinel: one that swallows everything would use up the time of all.
+    ...(sentinels && { sentinels: turned(sentinels), sentinelRetryStrategy: () => null }),
     maxLoadingRetryTime: 100,
     commandTimeout: undefined,
     socketTimeout: undefined,
@@ -123,4 +129,10 @@ export function subscriberOfIoredis(client: IoredisClient): IoredisClient {
     monitor: false,
     lazyConnect: true,
   })
+}
+
+/** The same list from a random place on. */
+function turned<T>(list: readonly T[]): T[] {
+  const from = Math.floor(Math.random() * list.length)
+  return [...list.slice(from), ...list.slice(0, from)]
 }

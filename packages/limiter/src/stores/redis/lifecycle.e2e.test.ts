@@ -7,7 +7,7 @@ import { redisStore } from 'headgate/redis'
 import { afterEach, describe, expect, it } from 'vitest'
 import { until } from '../../../../../test/load.ts'
 import { freePort, startRedis } from '../../../../../test/redis.ts'
-import { CLIENTS } from '../../../../../test/redis-clients.ts'
+import { CLIENTS, IOVALKEY } from '../../../../../test/redis-clients.ts'
 import { startProxy } from '../../../../../test/tcp-proxy.ts'
 
 const ends: (() => unknown)[] = []
@@ -49,17 +49,19 @@ async function blackHole() {
   return { redis, url: redis.url, free: () => fillers.map((filler) => filler.destroy()) }
 }
 
-describe.each(CLIENTS)('A store on $name', ({ make }) => {
+describe.each([...CLIENTS, IOVALKEY])('A store on $name', ({ make }) => {
   it("does not touch the user's client", async () => {
     const redis = await server()
     const client = make(redis.url)
-    const listeners = () => client.eventNames().map((name) => [name, client.listenerCount(name as 'error')])
+    const emitter = client as unknown as NodeJS.EventEmitter
+    const listeners = () => emitter.eventNames().map((name) => [name, emitter.listenerCount(name)])
     const before = listeners()
     const store = redisStore(client)
     const engine = createEngine({ store, timeoutMs: 1000 })
     expect((await engine.check([item('k')])).source).toBe('store')
     expect(listeners()).toEqual(before)
-    expect('isOpen' in client ? client.isOpen : client.status).toBe('isOpen' in client ? false : 'wait')
+    if ('isOpen' in client) expect(client.isOpen).toBe(false)
+    else if ('status' in client) expect(client.status).toBe('wait')
     await engine.close()
     await store.close()
     expect(listeners()).toEqual(before)

@@ -2,7 +2,9 @@ import { HeadgateError, InvalidArgumentError, show } from '../../errors.ts'
 import { refuseUnknown } from '../../options.ts'
 import type { RemoteStore } from '../../store.ts'
 import type { Subscribe } from './announcements.ts'
+import { isCommands, openCommands, type RedisCommands } from './commands.ts'
 import type { OpenLink } from './connection.ts'
+import { isGlide, openGlide, type ValkeyGlideClient } from './glide.ts'
 import {
   type IoredisClient,
   isIoredis,
@@ -18,9 +20,17 @@ import {
   openNodeRedis,
   subscriberOfNodeRedis,
 } from './node-redis.ts'
+import {
+  canDuplicate,
+  isNodeRedisSentinel,
+  type NodeRedisSentinel,
+  openNodeRedisSentinel,
+} from './node-redis-sentinel.ts'
 import { DECIDE, RedisStore, type Script } from './store.ts'
 
-export type RedisClient = IoredisClient | NodeRedisClient
+export type RedisClient = IoredisClient | NodeRedisClient | NodeRedisSentinel | ValkeyGlideClient | RedisCommands
+
+const KNOWN = 'a client of ioredis 5 or 6, iovalkey, node-redis 5 or 6 or Valkey GLIDE, or { send } for any other'
 
 export interface RedisStoreOptions {
   /** Begins every key, before a colon; default `rate_limit`. Letters, digits and `. _ : -`; at most 64. */
@@ -39,7 +49,8 @@ const PREFIX = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$/
  *
  * The store makes a connection of its own from the client's settings, one that never sends a command
  * twice and never queues; the client itself is not touched. Close the store when done.
- * @param client an ioredis 5 or 6, or node-redis 5 or 6 client of a single server, connected or not
+ * @param client of ioredis, iovalkey, node-redis or Valkey GLIDE, also behind Sentinels, connected or not; or how to
+ *   send commands by any other
  * @throws HEADGATE_CLIENT_UNKNOWN for any other client
  */
 export function redisStore(client: RedisClient, options: RedisStoreOptions = {}): RemoteStore {
@@ -57,7 +68,7 @@ export function redisStoreOn(client: RedisClient, options: RedisStoreOptions, sc
     )
   }
   const open = opener(client)
-  const ownPrefix = client.options?.keyPrefix
+  const ownPrefix = keyPrefixOf(client)
   if (ownPrefix !== undefined && ownPrefix.length > 0) {
     process.emitWarning(
       `the client's key prefix ${show(`${ownPrefix}`)} is not used for counters, so that every tool sees the same keys; set prefix: instead`,
@@ -67,33 +78,47 @@ export function redisStoreOn(client: RedisClient, options: RedisStoreOptions, sc
   return new RedisStore(open, prefix, script, subscribing(client, subscriber))
 }
 
+/** GLIDE has none, and what `send` does to keys is the caller's. */
+function keyPrefixOf(client: RedisClient): string | Uint8Array | undefined {
+  if ('send' in client || 'customCommand' in client) return undefined
+  return 'getSentinelNode' in client ? client._keyPrefix : client.options?.keyPrefix
+}
+
 function opener(client: RedisClient): OpenLink {
   if (typeof client === 'object' && client !== null) {
     if (isIoredisCluster(client))
       throw unknownClient('an ioredis Cluster is not supported yet; give a client of a single server')
     if (isIoredis(client)) return (events, timeoutMs) => openIoredis(client, events, timeoutMs)
+    if (isNodeRedisSentinel(client)) {
+      if (canDuplicate(client)) return (events) => openNodeRedisSentinel(client, events)
+      throw unknownClient(
+        'a Sentinel of node-redis 5 keeps its settings to itself; give one of node-redis 6, or { send: (args) => sentinel.sendCommand(false, [...args]) }',
+      )
+    }
     if (isNodeRedis(client)) return (events, timeoutMs) => openNodeRedis(client, events, timeoutMs)
+    if (isGlide(client)) return (events, timeoutMs) => openGlide(client, events, timeoutMs)
+    if (isCommands(client)) return (events) => openCommands(client, events)
   }
-  throw unknownClient(`${show(client)} is of no known shape; give a client of ioredis 5 or 6, or of node-redis 5 or 6`)
+  throw unknownClient(`${show(client)} is of no known shape; give ${KNOWN}`)
 }
 
-/** How changes are listened to: by the client that is given for it, else by one made like the other. */
-function subscribing(client: RedisClient, subscriber: RedisClient | undefined): Subscribe {
-  const given = subscriber !== undefined
-  if (given) opener(subscriber)
-  const { keyPrefix } = subscriber?.options ?? {}
-  if (keyPrefix !== undefined && keyPrefix.length > 0) {
+/** How changes are listened to: by the client that is given for it, else by one made like the other; undefined: not at all. */
+function subscribing(client: RedisClient, subscriber: RedisClient | undefined): Subscribe | undefined {
+  if (subscriber === undefined) {
+    if (isIoredis(client)) return (...to) => listenIoredis(subscriberOfIoredis(client), false, ...to)
+    if (isNodeRedis(client)) return (...to) => listenNodeRedis(subscriberOfNodeRedis(client), false, ...to)
+    return undefined
+  }
+  const prefix = keyPrefixOf(subscriber)
+  if (prefix !== undefined && prefix.length > 0) {
     throw new InvalidArgumentError(
       'subscriber',
-      'its key prefix would stand before the channel too; give a client without one',
+      'its key prefix would stand before the channel too; give a client without',
     )
   }
-  return (channel, events) => {
-    const of = subscriber ?? client
-    return isIoredis(of)
-      ? listenIoredis(given ? of : subscriberOfIoredis(of), given, channel, events)
-      : listenNodeRedis(given ? of : subscriberOfNodeRedis(of), given, channel, events)
-  }
+  if (isIoredis(subscriber)) return (...to) => listenIoredis(subscriber, true, ...to)
+  if (isNodeRedis(subscriber)) return (...to) => listenNodeRedis(subscriber, true, ...to)
+  throw new InvalidArgumentError('subscriber', `${show(subscriber)} is no client of ioredis, iovalkey or node-redis`)
 }
 
 function unknownClient(problem: string): HeadgateError {

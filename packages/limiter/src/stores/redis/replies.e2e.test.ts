@@ -8,7 +8,7 @@ import { afterEach, describe, expect, it } from 'vitest'
 import { startFakeRedis } from '../../../../../test/fake-redis.ts'
 import { AMPLE, until } from '../../../../../test/load.ts'
 import { type RedisServer, startRedis } from '../../../../../test/redis.ts'
-import { CLIENTS, type TestClient } from '../../../../../test/redis-clients.ts'
+import { ALL_CLIENTS, CLIENTS, type TestClient } from '../../../../../test/redis-clients.ts'
 import { startProxy } from '../../../../../test/tcp-proxy.ts'
 
 const ioredis = CLIENTS[1] as TestClient
@@ -144,9 +144,9 @@ describe('What Redis refuses', () => {
 
   it('works for a user that may do no more than it needs', async () => {
     const redis = await server()
-    const needs = '-@all +@connection +time +mget +set +pexpire +del +script|load +evalsha'.split(' ')
+    const needs = '-@all +@connection +time +mget +set +pexpire +del +script|load +evalsha +eval +info'.split(' ')
     await redis.command('ACL', 'SETUSER', 'limiter', 'on', '>secret', '~rate_limit:*', ...needs)
-    for (const client of CLIENTS) {
+    for (const client of ALL_CLIENTS) {
       const seen = engineOn(redis.url.replace('redis://', 'redis://limiter:secret@'), client)
       await backBy(seen.ask, 5000)
       await seen.engine.reset([{ rule: 'r', name: 'l', limit: AMPLE, key: 'k' }])
@@ -165,7 +165,7 @@ describe('What Redis refuses', () => {
     await backBy(seen.ask, 5000)
   })
 
-  it.each(CLIENTS)('WRONGPASS and NOAUTH at the start, by $name', async (client) => {
+  it.each(ALL_CLIENTS)('WRONGPASS and NOAUTH at the start, by $name', async (client) => {
     const redis = await server('--requirepass', 'secret')
     const wrong = engineOn(redis.url.replace('redis://', 'redis://:wrong@'), client)
     const none = engineOn(redis.url, client)
@@ -240,7 +240,7 @@ describe('What Redis refuses', () => {
   })
 })
 
-describe.each(CLIENTS)('What a server answers to $name', (client) => {
+describe.each(ALL_CLIENTS)('What a server answers to $name', (client) => {
   const text = (code: string) => `-ERR Error running script (call to f_4f7e): @user_script:2: -${code} of a script\r\n`
 
   it.each([

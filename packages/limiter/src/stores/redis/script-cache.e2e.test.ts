@@ -4,12 +4,12 @@ import { redisStore } from 'headgate/redis'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { record, until } from '../../../../../test/load.ts'
 import { type RedisServer, startRedis } from '../../../../../test/redis.ts'
-import { CLIENTS } from '../../../../../test/redis-clients.ts'
+import { ALL_CLIENTS } from '../../../../../test/redis-clients.ts'
 
 const WIDE = fixedWindow({ limit: 1_000_000, period: '1h' })
 const item = (key: string, limit = WIDE) => ({ rule: 'r', name: 'l', limit, key })
 
-describe.each(CLIENTS)('A script that Redis forgot, by $name', ({ make }) => {
+describe.each(ALL_CLIENTS)('A script that Redis forgot, by $name', ({ make }) => {
   let redis: RedisServer
   let engine: Engine
   let events: string[]

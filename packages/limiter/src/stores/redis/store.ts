@@ -14,6 +14,7 @@ import { Batch } from './batch.ts'
 import { Connection, type ConnectionEvents, type Link, type OpenLink } from './connection.ts'
 import { downFault, faultOf, isNoScript } from './faults.ts'
 import { ServerClock } from './server-clock.ts'
+import { refuseOldServer } from './server-version.ts'
 
 /** A script of the store's: its text, and how each call ends (the build for tests adds its clock). */
 export interface Script {
@@ -56,7 +57,10 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
 
   constructor(open: OpenLink, prefix: string, script: Script = DECIDE, subscribe?: Subscribe) {
     this.prefix = `${prefix}:`
-    const warn = (message: string) => this.report(message, 'subscription', 1)
+    // Where the store is away too, that says enough.
+    const warn = (message: string) => {
+      if (this.state === 'ready') this.report(message, 'subscription', 1)
+    }
     this.announcements = new Announcements(this.prefix, subscribe, warn)
     this.script = script
     this.begun = new Promise((resolve) => {
@@ -132,6 +136,7 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
     const nowUs = Number(seconds) * 1_000_000 + Number(micros)
     if (!Number.isSafeInteger(nowUs)) throw new Error(`TIME was answered by ${brief(time)}`)
     this.clock.see(nowUs, sentMs)
+    await refuseOldServer(send)
     await send(['SCRIPT', 'LOAD', this.script.text])
   }
 
