@@ -8,7 +8,7 @@ export interface SubscriptionEvents {
   onLost(error: Error | undefined): void
 }
 
-/** A connection that listens to one channel and comes back by itself. */
+/** A connection that listens to one channel; one of the store's own ends when it is lost. */
 export interface Subscription {
   /** Resolves when nothing is left of it. */
   end(): Promise<void>
@@ -17,9 +17,17 @@ export interface Subscription {
 /** Begins to listen; its events come later, never within the call. */
 export type Subscribe = (channel: string, events: SubscriptionEvents) => Subscription
 
+/** How many attempts may fail in a row before it is told: a server that ends takes this connection first. */
+const DOUBTFUL = 3
+
+/** The pause before the nth attempt to listen again, in ms. */
+function pauseMs(attempts: number): number {
+  return Math.min(2000, 50 * 2 ** attempts)
+}
+
 /**
  * What the script tells of: keys on which a refusal may no longer hold. The subscription is made when somebody wants to
- * know, and serves all of them.
+ * know, anew with each link to the server, and serves all of them.
  */
 export class Announcements {
   readonly channel: string
@@ -27,9 +35,13 @@ export class Announcements {
   private readonly subscribe: Subscribe | undefined
   private readonly warn: (message: string) => void
   private readonly listeners = new Set<ChangeListener>()
+  private readonly ending = new Set<Promise<void>>()
   private subscription: Subscription | undefined
+  /** Whether the server can be reached. */
+  private up = false
   private live = false
-  private warned = false
+  private attempts = 0
+  private timer: NodeJS.Timeout | undefined
 
   /** @param prefix what begins every key, with its colon */
   constructor(prefix: string, subscribe: Subscribe | undefined, warn: (message: string) => void) {
@@ -42,18 +54,68 @@ export class Announcements {
   watch(listener: ChangeListener): () => void {
     this.listeners.add(listener)
     listener.onLive(this.live)
-    this.subscription ??= this.subscribe?.(this.channel, {
-      onMessage: (text) => this.told(text),
-      onLive: () => this.turn(true),
-      onLost: (error) => this.lost(error),
-    })
+    this.begin()
     return () => void this.listeners.delete(listener)
   }
 
+  /** The server can be reached, or another one at its address. */
+  onReady(): void {
+    this.up = true
+    this.attempts = 0
+    this.begin()
+  }
+
+  /** What is said from now on may be said elsewhere. */
+  onDown(): void {
+    this.up = false
+    this.drop()
+  }
+
   async close(): Promise<void> {
-    this.turn(false)
+    this.onDown()
     this.listeners.clear()
-    await this.subscription?.end()
+    await Promise.all(this.ending)
+  }
+
+  private begin(): void {
+    if (!this.up || this.listeners.size === 0 || this.subscription !== undefined || this.timer !== undefined) return
+    const own = this.subscribe?.(this.channel, {
+      onMessage: (text) => this.told(text),
+      onLive: () => {
+        if (own === this.subscription) this.turn(true)
+      },
+      onLost: (error) => {
+        if (own === this.subscription) this.lost(error)
+      },
+    })
+    this.subscription = own
+  }
+
+  private drop(): void {
+    clearTimeout(this.timer)
+    this.timer = undefined
+    this.turn(false)
+    const ending = this.subscription?.end()
+    this.subscription = undefined
+    if (ending === undefined) return
+    this.ending.add(ending)
+    ending.finally(() => this.ending.delete(ending))
+  }
+
+  private lost(error: Error | undefined): void {
+    this.drop()
+    if (!this.up) return
+    this.timer = setTimeout(
+      () => {
+        this.timer = undefined
+        this.begin()
+      },
+      pauseMs(this.attempts++),
+    ).unref()
+    if (this.attempts !== DOUBTFUL) return
+    this.warn(
+      `no subscription to ${this.channel}: refusals are repeated for 1 s at most: ${error?.message ?? 'it ended'}`,
+    )
   }
 
   private told(text: string): void {
@@ -63,16 +125,9 @@ export class Announcements {
   }
 
   private turn(live: boolean): void {
-    if (live) this.warned = false
+    if (live) this.attempts = 0
     if (live === this.live) return
     this.live = live
     for (const { onLive } of this.listeners) onLive(live)
-  }
-
-  private lost(error: Error | undefined): void {
-    this.turn(false)
-    if (this.warned || error === undefined) return
-    this.warned = true
-    this.warn(`no subscription to ${this.channel}: refusals are repeated for 1 s at most: ${error.message}`)
   }
 }

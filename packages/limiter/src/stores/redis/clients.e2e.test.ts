@@ -287,10 +287,10 @@ describe('what is no client of a known shape', () => {
   it('an option that does not exist is refused', () => {
     const client = make('ioredis 5', { lazyConnect: true })
     expect(() => redisStore(client, { prefx: 'a' } as RedisStoreOptions)).toThrow(
-      /^redisStore.prefx: no such option; there are prefix$/,
+      /^redisStore.prefx: no such option; there are prefix, subscriber$/,
     )
     expect(() => redisStore(client, null as unknown as RedisStoreOptions)).toThrow(
-      /^redisStore: null is not an object with prefix$/,
+      /^redisStore: null is not an object with prefix, subscriber$/,
     )
   })
 })

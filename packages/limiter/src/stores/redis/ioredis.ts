@@ -97,31 +97,26 @@ export function listenIoredis(
   const listeners = { message, ready, error, close }
   for (const [event, listener] of Object.entries(listeners)) own.on(event, listener)
   if (own.status === 'ready') void ready()
-  else if (!given && own.status === 'wait') own.connect().catch(events.onLost)
+  else if (!given) own.connect().catch(() => undefined)
   return {
     async end() {
       for (const [event, listener] of Object.entries(listeners)) own.off(event, listener as () => void)
-      if (given) {
-        if (own.status === 'ready') await own.unsubscribe(channel).catch(() => undefined)
-        return
-      }
-      own.on('error', () => undefined)
-      // Between two attempts there is nothing to end, and no event for it.
-      if (own.status === 'reconnecting') own.disconnect()
-      else await ended(own)
+      if (!given) {
+        own.on('error', () => undefined)
+        await ended(own)
+      } else if (own.status === 'ready') await own.unsubscribe(channel).catch(() => undefined)
     },
   }
 }
 
 export function subscriberOfIoredis(client: IoredisClient): IoredisClient {
   return client.duplicate({
-    retryStrategy: (times: number) => Math.min(2000, 50 * 2 ** times),
+    retryStrategy: () => null,
     reconnectOnError: null,
-    // Each new connection subscribes anew, and says when it has.
     autoResubscribe: false,
     autoResendUnfulfilledCommands: false,
     enableReadyCheck: false,
-    maxRetriesPerRequest: null,
+    maxRetriesPerRequest: 0,
     commandTimeout: undefined,
     disconnectTimeout: 1,
     keyPrefix: '',

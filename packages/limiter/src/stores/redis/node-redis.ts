@@ -26,19 +26,23 @@ export function isNodeRedis(client: object): client is NodeRedisClient {
   )
 }
 
+const PLAIN = {
+  // A queue would send commands late, after their callers were answered.
+  disableOfflineQueue: true,
+  commandsQueueMaxLength: undefined,
+  pingInterval: undefined,
+  // Replies have to look the same whatever the user's own connection does to them.
+  commandOptions: { timeout: undefined },
+  clientSideCache: undefined,
+  emitInvalidate: false,
+  readonly: false,
+  maintNotifications: 'disabled',
+}
+
 export function openNodeRedis(client: NodeRedisClient, events: LinkEvents, connectTimeoutMs: number): Link {
   const socket = new AbortController()
   const own = client.duplicate({
-    // A queue would send commands late, after their callers were answered.
-    disableOfflineQueue: true,
-    commandsQueueMaxLength: undefined,
-    pingInterval: undefined,
-    // Replies have to look the same whatever the user's own connection does to them.
-    commandOptions: { timeout: undefined },
-    clientSideCache: undefined,
-    emitInvalidate: false,
-    readonly: false,
-    maintNotifications: 'disabled',
+    ...PLAIN,
     socket: {
       ...client.options?.socket,
       connectTimeout: connectTimeoutMs,
@@ -54,65 +58,55 @@ export function openNodeRedis(client: NodeRedisClient, events: LinkEvents, conne
   own.connect().catch((error: Error) => events.onEnd(error))
   return {
     send: (args) => own.sendCommand(args as string[]),
-    async end() {
-      try {
-        own.destroy()
-      } catch {
-        // It throws when it is not open; closed is what was wanted.
-      }
-      socket.abort()
-      await nextTurn()
-    },
+    end: () => destroy(own, socket),
   }
 }
 
-/** @param given the client is its user's, who connects and ends it */
+/** @param subscriber a client of its user's, who connects and ends it; else one is made like the client */
 export function listenNodeRedis(
-  own: NodeRedisClient,
-  given: boolean,
+  client: NodeRedisClient,
+  subscriber: NodeRedisClient | undefined,
   channel: string,
   events: SubscriptionEvents,
 ): Subscription {
+  const socket = new AbortController()
+  const own =
+    subscriber ??
+    client.duplicate({
+      ...PLAIN,
+      socket: {
+        ...client.options?.socket,
+        socketTimeout: undefined,
+        reconnectStrategy: () => 1,
+        signal: socket.signal,
+      },
+    })
   const message = (text: string) => events.onMessage(text)
   const error = (cause: Error) => events.onLost(cause)
-  // It subscribes anew by itself when it has connected anew; asked for again, it says when it has.
+  // A client that came back has subscribed by itself; asked for again, it says when it has.
   const ready = () => void own.subscribe(channel, message).then(events.onLive, events.onLost)
   own.on('error', error)
   own.on('ready', ready)
   if (own.isReady) ready()
-  else if (!given) own.connect().catch(events.onLost)
+  else if (subscriber === undefined) own.connect().catch(events.onLost)
   return {
     async end() {
       own.off('ready', ready)
       own.off('error', error as () => void)
-      if (given) {
-        if (own.isReady) await own.unsubscribe(channel, message).catch(() => undefined)
-        return
-      }
-      own.on('error', () => undefined)
-      try {
-        own.destroy()
-      } catch {
-        // It throws when it is not open; closed is what was wanted.
-      }
-      await nextTurn()
+      if (subscriber === undefined) {
+        own.on('error', () => undefined)
+        await destroy(own, socket)
+      } else if (own.isReady) await own.unsubscribe(channel, message).catch(() => undefined)
     },
   }
 }
 
-export function subscriberOfNodeRedis(client: NodeRedisClient): NodeRedisClient {
-  return client.duplicate({
-    disableOfflineQueue: true,
-    pingInterval: undefined,
-    commandOptions: { timeout: undefined },
-    clientSideCache: undefined,
-    emitInvalidate: false,
-    readonly: false,
-    maintNotifications: 'disabled',
-    socket: {
-      ...client.options?.socket,
-      socketTimeout: undefined,
-      reconnectStrategy: (attempts: number) => Math.min(2000, 50 * 2 ** attempts),
-    },
-  })
+async function destroy(own: NodeRedisClient, socket: AbortController): Promise<void> {
+  try {
+    own.destroy()
+  } catch {
+    // It throws when it is not open; closed is what was wanted.
+  }
+  socket.abort()
+  await nextTurn()
 }

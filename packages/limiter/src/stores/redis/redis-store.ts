@@ -13,13 +13,7 @@ import {
   openIoredis,
   subscriberOfIoredis,
 } from './ioredis.ts'
-import {
-  isNodeRedis,
-  listenNodeRedis,
-  type NodeRedisClient,
-  openNodeRedis,
-  subscriberOfNodeRedis,
-} from './node-redis.ts'
+import { isNodeRedis, listenNodeRedis, type NodeRedisClient, openNodeRedis } from './node-redis.ts'
 import {
   canDuplicate,
   isNodeRedisSentinel,
@@ -106,7 +100,7 @@ function opener(client: RedisClient): OpenLink {
 function subscribing(client: RedisClient, subscriber: RedisClient | undefined): Subscribe | undefined {
   if (subscriber === undefined) {
     if (isIoredis(client)) return (...to) => listenIoredis(subscriberOfIoredis(client), false, ...to)
-    if (isNodeRedis(client)) return (...to) => listenNodeRedis(subscriberOfNodeRedis(client), false, ...to)
+    if (isNodeRedis(client)) return (...to) => listenNodeRedis(client, undefined, ...to)
     return undefined
   }
   const prefix = keyPrefixOf(subscriber)
@@ -117,7 +111,7 @@ function subscribing(client: RedisClient, subscriber: RedisClient | undefined): 
     )
   }
   if (isIoredis(subscriber)) return (...to) => listenIoredis(subscriber, true, ...to)
-  if (isNodeRedis(subscriber)) return (...to) => listenNodeRedis(subscriber, true, ...to)
+  if (isNodeRedis(subscriber)) return (...to) => listenNodeRedis(subscriber, subscriber, ...to)
   throw new InvalidArgumentError('subscriber', `${show(subscriber)} is no client of ioredis, iovalkey or node-redis`)
 }
 

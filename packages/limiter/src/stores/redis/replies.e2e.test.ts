@@ -117,7 +117,7 @@ describe('What Redis refuses', () => {
 
   it('NOPERM: a user without the right to run scripts, or to touch the keys', async () => {
     const redis = await server()
-    await redis.command('ACL', 'SETUSER', 'limiter', 'on', '>secret', '~*', '+@all')
+    await redis.command('ACL', 'SETUSER', 'limiter', 'on', '>secret', '~*', '&*', '+@all')
     const url = redis.url.replace('redis://', 'redis://limiter:secret@')
     const seen = engineOn(url)
     await refusesAndReturns(

@@ -57,10 +57,7 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
 
   constructor(open: OpenLink, prefix: string, script: Script = DECIDE, subscribe?: Subscribe) {
     this.prefix = `${prefix}:`
-    // Where the store is away too, that says enough.
-    const warn = (message: string) => {
-      if (this.state === 'ready') this.report(message, 'subscription', 1)
-    }
+    const warn = (message: string) => this.report(message, 'subscription', 1)
     this.announcements = new Announcements(this.prefix, subscribe, warn)
     this.script = script
     this.begun = new Promise((resolve) => {
@@ -145,6 +142,7 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
     this.begin()
     this.loading = undefined
     this.unansweredMs = Number.POSITIVE_INFINITY
+    this.announcements.onReady()
     this.flush()
   }
 
@@ -154,6 +152,7 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
     this.down = downFault(error, true)
     this.cut = downFault(error, false)
     this.begin()
+    this.announcements.onDown()
     this.failQueue()
   }
 
