@@ -1,4 +1,4 @@
-import type { RuleFile } from '@headgate/rules'
+import type { RuleFile, SentinelSettings } from '@headgate/rules'
 import { memoryStore, type Store } from 'headgate'
 import { redisStore } from 'headgate/redis'
 import { Redis } from 'ioredis'
@@ -20,10 +20,23 @@ export function createStore(
     told = true
   }
   // Only a bearer of settings: the store makes connections of its own from it.
-  const bearer = new Redis(store.url, { lazyConnect: true })
+  const bearer = store.kind === 'sentinel' ? behindSentinels(store) : new Redis(store.url, { lazyConnect: true })
   const duplicate = bearer.duplicate.bind(bearer)
   bearer.duplicate = (override) => withoutConsole(duplicate(override), tellOnce)
   return redisStore(bearer, { prefix })
+}
+
+function behindSentinels(settings: SentinelSettings): Redis {
+  const { sentinels, master, database, username, password, tls } = settings
+  return new Redis({
+    sentinels: [...sentinels],
+    name: master,
+    db: database,
+    ...(username !== undefined && { username }),
+    ...(password !== undefined && { password }),
+    ...(tls && { tls: {}, sentinelTLS: {}, enableTLSForSentinelMode: true }),
+    lazyConnect: true,
+  })
 }
 
 type Auth = (credentials: unknown, done: (error: Error | null | undefined) => void) => unknown

@@ -23,6 +23,7 @@ export type {
   RuleFile,
 } from './rule-file.ts'
 export { jsonSchema } from './schema/json-schema.ts'
+export type { SentinelSettings } from './sentinel-url.ts'
 export type { Environment } from './source/expand.ts'
 export type { StoreSettings } from './store-url.ts'
 export { type RuleWatcher, type WatchOptions, watchRules } from './watch.ts'

@@ -19,12 +19,27 @@ describe('store', () => {
     expect(file.storeName).toBe('rediss://redis.internal:6380/3')
   })
 
-  it.each(['redis+sentinel://h1,h2/master', 'redis+cluster://h1,h2', 'rediss+sentinel://h/m'])(
-    '%s is not supported yet',
-    (url) => {
-      expect(errors(store(url))[0]).toMatch(/^1:8 UNSUPPORTED store: .*not supported yet/)
-    },
-  )
+  it('is a master that Sentinels name, without its credentials in its name', () => {
+    const file = rules(store('"rediss+sentinel://ann:p%40ss@h1,[::1]:26380/main/3"'))
+    expect(file.store).toEqual({
+      kind: 'sentinel',
+      tls: true,
+      sentinels: [
+        { host: 'h1', port: 26379 },
+        { host: '::1', port: 26380 },
+      ],
+      master: 'main',
+      database: 3,
+      username: 'ann',
+      password: 'p@ss',
+    })
+    expect(file.storeName).toBe('rediss+sentinel://h1:26379,[::1]:26380/main/3')
+    expect(rules(store('redis+sentinel://h1,h2/master')).storeName).toBe('redis+sentinel://h1:26379,h2:26379/master')
+  })
+
+  it.each(['redis+cluster://h1,h2', 'rediss+cluster://h'])('%s is not supported yet', (url) => {
+    expect(errors(store(url))[0]).toMatch(/^1:8 UNSUPPORTED store: .*not supported yet/)
+  })
 
   it.each([
     'redis://hunter2@',
@@ -34,6 +49,10 @@ describe('store', () => {
     'redis://u:hunter2@host/0?password=hunter2',
     'redis://u:hunter2@ho st',
     'redis://u:hunter2%@host',
+    'redis+sentinel://u:hunter2@h1,h2',
+    'redis+sentinel://u:hunter2%@h1/main',
+    'redis+sentinel://u:hunter2@h 1/main',
+    'redis+sentinel://u:hunter2@h1/main/hunter2',
     'hunter2',
     'Memory',
   ])('%s is refused without showing any of it', (url) => {

@@ -1,7 +1,11 @@
 import type { Objection } from './schema/notes.ts'
+import { isSentinelUrl, readSentinelUrl, SENTINEL_HINT, type SentinelSettings, sentinelName } from './sentinel-url.ts'
 
 /** Where counters live. The URL may hold credentials: it is never printed. */
-export type StoreSettings = { readonly kind: 'memory' } | { readonly kind: 'redis'; readonly url: string }
+export type StoreSettings =
+  | { readonly kind: 'memory' }
+  | { readonly kind: 'redis'; readonly url: string }
+  | SentinelSettings
 
 export const STORE_HINT = 'memory, redis://host:6379 or rediss://host:6379'
 
@@ -10,6 +14,10 @@ const LATER = /^(redis|rediss|valkey)\+(sentinel|cluster)s?:/i
 /** Says what is wrong with a store's URL, without any part of it. */
 export function checkStore(text: string): Objection | string | undefined {
   if (text === 'memory') return undefined
+  if (isSentinelUrl(text)) {
+    const hint = `write ${SENTINEL_HINT}, and escape @ : / # ? % in a password (@ is %40, % is %25)`
+    return readSentinelUrl(text) === undefined ? `is no address of Sentinels; ${hint}` : undefined
+  }
   const later = LATER.exec(text)
   if (later) {
     const message = `Redis ${later[2]?.toLowerCase()} is not supported yet; write ${STORE_HINT}`
@@ -27,12 +35,14 @@ export function checkStore(text: string): Objection | string | undefined {
 }
 
 export function storeSettings(text: string): StoreSettings {
-  return text === 'memory' ? { kind: 'memory' } : { kind: 'redis', url: text }
+  if (text === 'memory') return { kind: 'memory' }
+  return readSentinelUrl(text) ?? { kind: 'redis', url: text }
 }
 
 /** The store without credentials, for people: `redis://127.0.0.1:6379/1`. */
 export function storeName(store: StoreSettings): string {
   if (store.kind === 'memory') return 'memory'
+  if (store.kind === 'sentinel') return sentinelName(store)
   const url = new URL(store.url)
   return `${url.protocol}//${url.host}${url.pathname === '/' ? '' : url.pathname}`
 }
