@@ -1,7 +1,7 @@
-import { Redis as Redis5 } from 'ioredis-5'
-import { Redis as Redis6 } from 'ioredis-6'
-import { createClient as createClient5 } from 'redis-5'
-import { createClient as createClient6 } from 'redis-6'
+import { Cluster as Cluster5, Redis as Redis5 } from 'ioredis-5'
+import { Cluster as Cluster6, Redis as Redis6 } from 'ioredis-6'
+import { createClient as createClient5, createCluster as createCluster5 } from 'redis-5'
+import { createClient as createClient6, createCluster as createCluster6 } from 'redis-6'
 
 /** What the tests need of every client; whatever else it is, `redisStore` takes it. */
 export interface TestClient {
@@ -18,3 +18,28 @@ export const CLIENTS: readonly TestClient[] = [
   { name: 'node-redis 5', make: (url) => createClient5({ url }) },
   { name: 'node-redis 6', make: (url) => createClient6({ url }) },
 ]
+
+export type ClusterClientOfStore =
+  | Cluster5
+  | Cluster6
+  | ReturnType<typeof createCluster5>
+  | ReturnType<typeof createCluster6>
+
+/** The same of clients of a whole cluster; they are told of some of its servers. */
+export const CLUSTER_CLIENTS: readonly {
+  readonly name: string
+  make(urls: readonly string[]): ClusterClientOfStore
+}[] = [
+  { name: 'ioredis 5', make: (urls) => new Cluster5([...urls], { lazyConnect: true }) },
+  { name: 'ioredis 6', make: (urls) => new Cluster6(urls.map(hostAndPort), { lazyConnect: true }) },
+  { name: 'node-redis 5', make: (urls) => createCluster5({ rootNodes: urls.map((url) => ({ url })) }) },
+  {
+    name: 'node-redis 6',
+    make: (urls) => createCluster6({ rootNodes: urls.map((url) => ({ socket: hostAndPort(url) })) }),
+  },
+]
+
+function hostAndPort(url: string): { host: string; port: number } {
+  const { hostname, port } = new URL(url)
+  return { host: hostname, port: Number(port) }
+}

@@ -6,6 +6,7 @@ import { deriveDecision, punishedBy } from './derive.ts'
 import { HeadgateError, InvalidArgumentError, StoreUnavailableError, show } from './errors.ts'
 import { Door } from './failure/door.ts'
 import { Policy } from './failure/policy.ts'
+import { Groups } from './groups.ts'
 import {
   type AcquireOptions,
   type BlockOptions,
@@ -128,6 +129,8 @@ export class EngineCore implements Engine {
   private policy: Policy | undefined
   /** What is kept in this process although the store is shared, and slots. */
   private readonly split: Split
+  /** Where the store has its counters on several servers. */
+  private readonly groups: Groups | undefined
   readonly operations: Operations
   private readonly emitter = new EventEmitter()
   /** Whether anybody listened to decisions: reporting each one has its price. */
@@ -154,6 +157,10 @@ export class EngineCore implements Engine {
     this.timeoutMs = timeoutMs
     this.door = store.kind === 'remote' ? this.openDoor(store, instances) : undefined
     this.split = new Split((check, where) => this.operate(check, where))
+    const lost = ({ message }: Error) =>
+      this.report('error', { message: `a charge was not given back: ${message}`, kind: 'give-back', count: 1 })
+    if (store.kind === 'remote' && store.groupOf !== undefined)
+      this.groups = new Groups(store, (check, where) => this.operateShared(check, where), lost)
     this.operations = new Operations(this)
   }
 
@@ -243,18 +250,24 @@ export class EngineCore implements Engine {
   async operate(check: Check, where: 'store' | 'local' = 'store'): Promise<number[]> {
     // Places of those who wait are given back while it closes.
     if (this.closed && !this.operations.givesBack) throw closedError()
-    return this.split.operate(check, async (shared) => {
-      if (where === 'local' && this.policy !== undefined) return settled(this.policy, shared)
-      if (this.store.kind === 'local') return results(shared, this.store.judge(shared))
-      try {
-        return results(shared, await this.store.run(shared, performance.now() + this.timeoutMs))
-      } catch (error) {
-        const { name } = check.operation as Operation
-        const { message, notRun } = error as StoreFault
-        const what = notRun ? 'nothing was changed' : 'it was not confirmed, and may have been done all the same'
-        throw new StoreUnavailableError(`${name}: ${what}: ${message}`, { cause: error })
-      }
+    return this.split.operate(check, (shared) => {
+      if (where === 'store' && this.groups?.isSpread(shared))
+        return this.groups.operate(shared, (each) => this.operateShared(each, where))
+      return this.operateShared(shared, where)
     })
+  }
+
+  private async operateShared(check: Check, where: 'store' | 'local'): Promise<number[]> {
+    if (where === 'local' && this.policy !== undefined) return settled(this.policy, check)
+    if (this.store.kind === 'local') return results(check, this.store.judge(check))
+    try {
+      return results(check, await this.store.run(check, performance.now() + this.timeoutMs))
+    } catch (error) {
+      const { name } = check.operation as Operation
+      const { message, notRun } = error as StoreFault
+      const what = notRun ? 'nothing was changed' : 'it was not confirmed, and may have been done all the same'
+      throw new StoreUnavailableError(`${name}: ${what}: ${message}`, { cause: error })
+    }
   }
 
   private decide(check: Check, signal?: AbortSignal): Promise<Decision> {
@@ -263,9 +276,13 @@ export class EngineCore implements Engine {
   }
 
   private decideShared(check: Check, signal?: AbortSignal): Promise<Decision> {
-    return this.door === undefined
-      ? Promise.resolve(deriveDecision(check, (this.store as LocalStore).judge(check), 'store', false))
-      : this.door.decide(check, performance.now() + this.timeoutMs, signal)
+    const { door } = this
+    if (door === undefined)
+      return Promise.resolve(deriveDecision(check, (this.store as LocalStore).judge(check), 'store', false))
+    const deadlineMs = performance.now() + this.timeoutMs
+    return this.groups?.isSpread(check)
+      ? this.groups.decide(check, (each) => door.decide(each, deadlineMs, signal))
+      : door.decide(check, deadlineMs, signal)
   }
 
   /** Blocks the keys whose refusals were one too many; where the store is away by then, the next refusal does. */

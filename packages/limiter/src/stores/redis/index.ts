@@ -1,3 +1,5 @@
+export type { IoredisCluster } from './cluster/ioredis-cluster.ts'
+export type { NodeRedisCluster } from './cluster/node-redis-cluster.ts'
 export type { IoredisClient } from './ioredis.ts'
 export type { NodeRedisClient } from './node-redis.ts'
-export { type RedisClient, type RedisStoreOptions, redisStore } from './redis-store.ts'
+export { type RedisClient, type RedisCluster, type RedisStoreOptions, redisStore } from './redis-store.ts'

@@ -4,6 +4,7 @@ import type { Link, LinkEvents } from './connection.ts'
 export interface IoredisClient {
   readonly options: { readonly keyPrefix?: string | undefined; readonly sentinels?: unknown }
   readonly status: string
+  readonly stream?: { cork(): void; uncork(): void } | undefined
   duplicate(override: object): IoredisClient
   defineCommand(...args: never[]): unknown
   call(command: string, ...args: string[]): Promise<unknown>
@@ -21,13 +22,15 @@ function has(client: object, name: string): boolean {
   return typeof (client as Record<string, unknown>)[name] === 'function'
 }
 
-/** Whether commands go to a cluster; `redisStore` serves single servers. */
-export function isIoredisCluster(client: object): boolean {
-  return 'isCluster' in client && client.isCluster === true
-}
-
-export function openIoredis(client: IoredisClient, events: LinkEvents, connectTimeoutMs: number): Link {
+/** @param address of the server, where it is another than the client's */
+export function openIoredis(
+  client: IoredisClient,
+  events: LinkEvents,
+  connectTimeoutMs: number,
+  address: object = {},
+): Link {
   const own = client.duplicate({
+    ...address,
     // A link ends with its connection, and never sends what was not asked for.
     retryStrategy: () => null,
     reconnectOnError: null,
@@ -56,6 +59,12 @@ export function openIoredis(client: IoredisClient, events: LinkEvents, connectTi
   own.connect().catch(() => undefined)
   return {
     send: ([command = '', ...args]) => own.call(command, ...args),
+    together(write) {
+      const { stream } = own
+      stream?.cork()
+      write()
+      stream?.uncork()
+    },
     end: () =>
       new Promise((resolve) => {
         if (own.status === 'end') resolve()

@@ -24,7 +24,14 @@ export function isNodeRedis(client: object): client is NodeRedisClient {
 
 export function openNodeRedis(client: NodeRedisClient, events: LinkEvents, connectTimeoutMs: number): Link {
   const socket = new AbortController()
-  const own = client.duplicate({
+  const own = client.duplicate(linkOptions(client.options?.socket, connectTimeoutMs, socket.signal))
+  const connected = own.connect()
+  return linkOf(own, connected, socket, events)
+}
+
+/** What a client needs so that its one connection is a link. */
+export function linkOptions(socket: object | undefined, connectTimeoutMs: number, signal: AbortSignal): object {
+  return {
     // A queue would send commands late, after their callers were answered.
     disableOfflineQueue: true,
     commandsQueueMaxLength: undefined,
@@ -36,18 +43,27 @@ export function openNodeRedis(client: NodeRedisClient, events: LinkEvents, conne
     readonly: false,
     maintNotifications: 'disabled',
     socket: {
-      ...client.options?.socket,
+      ...socket,
       connectTimeout: connectTimeoutMs,
       socketTimeout: undefined,
       // A client that gave up by itself could no longer be destroyed; every error destroys it first.
       reconnectStrategy: () => 1,
       // The only way to reach a socket that is not connected yet.
-      signal: socket.signal,
+      signal,
     },
-  })
+  }
+}
+
+/** The link of a client that has just been told to connect. */
+export function linkOf(
+  own: NodeRedisClient,
+  connected: Promise<unknown>,
+  socket: AbortController,
+  events: LinkEvents,
+): Link {
   own.on('error', (error: Error) => events.onEnd(error))
   own.on('ready', () => events.onReady())
-  own.connect().catch((error: Error) => events.onEnd(error))
+  connected.catch((error: Error) => events.onEnd(error))
   return {
     send: (args) => own.sendCommand(args as string[]),
     async end() {

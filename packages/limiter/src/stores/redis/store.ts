@@ -8,9 +8,10 @@ import {
   type Ticket,
   type Verdict,
 } from '../../store.ts'
-import { Batch } from './batch.ts'
+import { Batch, type Route } from './batch.ts'
 import { Connection, type ConnectionEvents, type Link, type OpenLink } from './connection.ts'
 import { downFault, faultOf, isNoScript } from './faults.ts'
+import { required } from './no-scripts.ts'
 import { ServerClock } from './server-clock.ts'
 
 /** A script of the store's: its text, and how each call ends (the build for tests adds its clock). */
@@ -28,10 +29,19 @@ const ALMOST_DUE_MS = 2
 /** How long after its deadline a batch may stay unanswered before the connection is given up, in ms. */
 const SILENCE_MS = 1000
 
+/** What a node of a cluster does beside a single server's store. */
+export interface Member {
+  routeOf(ticket: Ticket): Route
+  /** On a new link that can run the script, before the first check goes out on it. */
+  prepare(send: Link['send']): Promise<void>
+  onDown(): void
+}
+
 /** Checks of one tick leave in one call of the script, over a connection that is the store's own. */
 export class RedisStore implements RemoteStore, ConnectionEvents {
   readonly kind = 'remote'
-  private readonly prefix: string
+  private readonly route: Route
+  private readonly member: Member | undefined
   private readonly script: Script
   private readonly connection: Connection
   private readonly clock = new ServerClock()
@@ -51,13 +61,34 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
   /** The deadline of the first batch that was sent since Redis was last heard of. */
   private unansweredMs = Number.POSITIVE_INFINITY
 
-  constructor(open: OpenLink, prefix: string, script: Script = DECIDE) {
-    this.prefix = `${prefix}:`
+  /** @param member where it is a node of a cluster */
+  constructor(open: OpenLink, prefix: string, script: Script = DECIDE, member?: Member) {
+    this.route = { prefix: `${prefix}:` }
     this.script = script
+    this.member = member
     this.begun = new Promise((resolve) => {
       this.begin = resolve
     })
     this.connection = new Connection(open, this)
+  }
+
+  get connected(): boolean {
+    return this.state === 'ready'
+  }
+
+  /** Whether the first attempt to connect is under way. */
+  get connecting(): boolean {
+    return this.state === 'connecting'
+  }
+
+  /** Why there is no connection. */
+  get fault(): StoreFault {
+    return this.down
+  }
+
+  /** A command beside the checks. */
+  ask(args: readonly string[]): Promise<unknown> {
+    return this.connection.send(args)
   }
 
   submit(ticket: Ticket): void {
@@ -118,12 +149,13 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
   async prepare(send: Link['send']): Promise<void> {
     const sentMs = performance.now()
     // A server that wants a login first cuts whoever sends it as much as the script.
-    const time = await send(['TIME'])
+    const time = await required('TIME', send(['TIME']))
     const [seconds, micros] = time as readonly unknown[]
     const nowUs = Number(seconds) * 1_000_000 + Number(micros)
     if (!Number.isSafeInteger(nowUs)) throw new Error(`TIME was answered by ${brief(time)}`)
     this.clock.see(nowUs, sentMs)
-    await send(['SCRIPT', 'LOAD', this.script.text])
+    await required('SCRIPT LOAD', send(['SCRIPT', 'LOAD', this.script.text]))
+    await this.member?.prepare(send)
   }
 
   onReady(): void {
@@ -141,6 +173,7 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
     this.cut = downFault(error, false)
     this.begin()
     this.failQueue()
+    this.member?.onDown()
   }
 
   /** Loads the script; whatever is sent afterwards on this link finds it. */
@@ -158,16 +191,22 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
     if (this.silent()) this.connection.renew(new StoreFault('connection', 'Redis no longer answers', true))
     const tickets = this.queue
     this.queue = []
-    let batch = new Batch(this.prefix)
-    for (const ticket of tickets) {
-      if (ticket.settled) continue
-      if (!batch.hasRoomFor(ticket.check)) {
-        this.send(batch)
-        batch = new Batch(this.prefix)
+    // One for a single server; of a cluster's node, one for each slot.
+    const batches = new Map<Route, Batch>()
+    this.connection.together(() => {
+      for (const ticket of tickets) {
+        if (ticket.settled) continue
+        const route = this.member === undefined ? this.route : this.member.routeOf(ticket)
+        let batch = batches.get(route)
+        if (batch === undefined || !batch.hasRoomFor(ticket.check)) {
+          if (batch !== undefined) this.send(batch)
+          batch = new Batch(route)
+          batches.set(route, batch)
+        }
+        batch.add(ticket)
       }
-      batch.add(ticket)
-    }
-    this.send(batch)
+      for (const batch of batches.values()) this.send(batch)
+    })
   }
 
   private send(batch: Batch): void {
@@ -183,6 +222,7 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
     const script = batch.attempt > 0 && this.loading !== undefined ? ['EVAL', text] : ['EVALSHA', sha1]
     const args = [...script, `${batch.keys.length}`, ...batch.keys, input, ...extraArgs()]
     const sentMs = performance.now()
+    if (batch.route.asking === true) this.connection.send(['ASKING']).catch(() => undefined)
     this.connection.send(args).then(
       (reply) => this.receive(batch, reply, sentMs),
       (error: unknown) => this.refused(batch, this.state === 'ready' ? faultOf(error) : this.cut),
@@ -231,7 +271,7 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
       failAll(batch, fault)
       return
     }
-    const again = new Batch(this.prefix, batch.attempt + 1)
+    const again = new Batch(batch.route, batch.attempt + 1)
     // One that is almost due is left to its deadline: it would only make the rest stale again.
     const leastMs = performance.now() + ALMOST_DUE_MS
     for (const ticket of batch.tickets) if (!ticket.settled && ticket.deadlineMs > leastMs) again.add(ticket)
