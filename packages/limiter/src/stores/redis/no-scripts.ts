@@ -14,7 +14,8 @@ export async function required(command: string, sent: Promise<unknown>): Promise
   try {
     return await sent
   } catch (error) {
-    const { message } = error as Error
+    // What was sent along stands in it too, the whole script.
+    const message = (error as Error).message.replace(/, with args beginning with.*/s, '')
     const absent = ABSENT.test(message)
     if (!absent && !FORBIDDEN.test(message)) throw error
     const problem = `the server refuses ${command} (${message}): it keeps no limits, and each process counts for itself by onStoreFailure; allow TIME, SCRIPT LOAD and EVALSHA, or use a server that has them`
