@@ -1,11 +1,15 @@
+import { type ClusterUrl, isClusterUrl, readClusterUrl } from './cluster-url.ts'
 import type { Objection } from './schema/notes.ts'
 
 /** Where counters live. The URL may hold credentials: it is never printed. */
-export type StoreSettings = { readonly kind: 'memory' } | { readonly kind: 'redis'; readonly url: string }
+export type StoreSettings =
+  | { readonly kind: 'memory' }
+  | { readonly kind: 'redis'; readonly url: string }
+  | ({ readonly kind: 'redis-cluster' } & ClusterUrl)
 
-export const STORE_HINT = 'memory, redis://host:6379 or rediss://host:6379'
+export const STORE_HINT = 'memory, redis://host:6379, rediss://host:6379 or redis+cluster://host:6379,host:6379'
 
-const LATER = /^(redis|rediss|valkey)\+(sentinel|cluster)s?:/i
+const LATER = /^(redis|rediss|valkey)\+(sentinel)s?:/i
 
 /** Says what is wrong with a store's URL, without any part of it. */
 export function checkStore(text: string): Objection | string | undefined {
@@ -14,6 +18,10 @@ export function checkStore(text: string): Objection | string | undefined {
   if (later) {
     const message = `Redis ${later[2]?.toLowerCase()} is not supported yet; write ${STORE_HINT}`
     return { code: 'HEADGATE_RULES_UNSUPPORTED', message }
+  }
+  if (isClusterUrl(text)) {
+    const form = 'redis+cluster://user:password@host:6379,host:6379 and nothing more; escape @ : / # ? % in a password'
+    return readClusterUrl(text) === undefined ? `is no list of servers of a cluster; write ${form}` : undefined
   }
   if (!/^rediss?:\/\//i.test(text)) return `is no store that is known; write ${STORE_HINT}`
   if (!URL.canParse(text)) return `is not a URL; write ${STORE_HINT}, and escape @ : / # ? % in a password (@ is %40)`
@@ -27,12 +35,15 @@ export function checkStore(text: string): Objection | string | undefined {
 }
 
 export function storeSettings(text: string): StoreSettings {
-  return text === 'memory' ? { kind: 'memory' } : { kind: 'redis', url: text }
+  if (text === 'memory') return { kind: 'memory' }
+  const cluster = isClusterUrl(text) ? readClusterUrl(text) : undefined
+  return cluster === undefined ? { kind: 'redis', url: text } : { kind: 'redis-cluster', ...cluster }
 }
 
 /** The store without credentials, for people: `redis://127.0.0.1:6379/1`. */
 export function storeName(store: StoreSettings): string {
   if (store.kind === 'memory') return 'memory'
+  if (store.kind === 'redis-cluster') return `${store.tls ? 'rediss' : 'redis'}+cluster://${store.hosts.join(',')}`
   const url = new URL(store.url)
   return `${url.protocol}//${url.host}${url.pathname === '/' ? '' : url.pathname}`
 }

@@ -12,7 +12,11 @@ const PREFIX = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$/
 export const fileSchema = section(
   {
     store: text(
-      { description: 'Where counters live: memory, redis://… or rediss://…', write: STORE_HINT, default: 'memory' },
+      {
+        description: 'Where counters live: memory, redis://…, rediss://… or redis+cluster://…',
+        write: STORE_HINT,
+        default: 'memory',
+      },
       checkStore,
     ).optional(),
     prefix: text(
