@@ -51,7 +51,9 @@ export class Groups {
   async operate(check: Check, operateOne: (check: Check) => Promise<number[]>): Promise<number[]> {
     const groups = this.inOrder(check.parts)
     // All are heard of before the first fault is told.
-    const settled = await Promise.allSettled(groups.map((parts) => operateOne(dated({ ...check, parts }))))
+    const settled = await Promise.allSettled(
+      groups.map(async (parts) => (isIdle(check, parts) ? parts.map(() => 0) : operateOne(dated({ ...check, parts })))),
+    )
     const results = new Map<Part, number>()
     for (const [i, parts] of groups.entries()) {
       const each = settled[i] as PromiseSettledResult<number[]>
@@ -156,6 +158,11 @@ export class Groups {
     }
     return [...groups.values()].sort((a, b) => reachOf(a) - reachOf(b))
   }
+}
+
+/** Nothing of it was charged in the store: its node may well be away. */
+function isIdle({ operation }: Check, parts: readonly Part[]): boolean {
+  return operation?.name === 'refund' && parts.every(({ cost }) => cost === 0)
 }
 
 function apart(parts: readonly Part[], decision: Decision): Apart {

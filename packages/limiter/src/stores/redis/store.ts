@@ -191,22 +191,29 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
     if (this.silent()) this.connection.renew(new StoreFault('connection', 'Redis no longer answers', true))
     const tickets = this.queue
     this.queue = []
-    // One for a single server; of a cluster's node, one for each slot.
+    if (this.member === undefined) this.sendAll(tickets, () => this.route)
+    else this.sendTogether(tickets, this.member)
+  }
+
+  /** All slots of a node leave in one write. */
+  private sendTogether(tickets: readonly Ticket[], member: Member): void {
+    this.connection.together(() => this.sendAll(tickets, (ticket) => member.routeOf(ticket)))
+  }
+
+  private sendAll(tickets: readonly Ticket[], routeOf: (ticket: Ticket) => Route): void {
     const batches = new Map<Route, Batch>()
-    this.connection.together(() => {
-      for (const ticket of tickets) {
-        if (ticket.settled) continue
-        const route = this.member === undefined ? this.route : this.member.routeOf(ticket)
-        let batch = batches.get(route)
-        if (batch === undefined || !batch.hasRoomFor(ticket.check)) {
-          if (batch !== undefined) this.send(batch)
-          batch = new Batch(route)
-          batches.set(route, batch)
-        }
-        batch.add(ticket)
+    for (const ticket of tickets) {
+      if (ticket.settled) continue
+      const route = routeOf(ticket)
+      let batch = batches.get(route)
+      if (batch === undefined || !batch.hasRoomFor(ticket.check)) {
+        if (batch !== undefined) this.send(batch)
+        batch = new Batch(route)
+        batches.set(route, batch)
       }
-      for (const batch of batches.values()) this.send(batch)
-    })
+      batch.add(ticket)
+    }
+    for (const batch of batches.values()) this.send(batch)
   }
 
   private send(batch: Batch): void {

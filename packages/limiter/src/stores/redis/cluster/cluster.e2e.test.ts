@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createEngine, type Decision, type Engine, fixedWindow } from 'headgate'
+import { concurrency, createEngine, type Decision, type Engine, fixedWindow } from 'headgate'
 import { redisStore } from 'headgate/redis'
 import { afterEach, describe, expect, it } from 'vitest'
 import { until } from '../../../../../../test/load.ts'
@@ -245,6 +245,32 @@ describe('a store on a cluster', () => {
       5000,
     )
     expect(reasons[0]).toMatch(/refuses TIME/)
+  })
+
+  it('decides the limits of a dead node by their policy and all others exactly, each settled where it was charged', async () => {
+    const cluster = await started(0, '--cluster-require-full-coverage', 'no')
+    const { engine } = engineOn(cluster, ANY, 500)
+    await until('every slot served', async () => (await all(engine, 'warm')).every(({ source }) => source === 'store'))
+    const dead = await cluster.ownerOf(slotOfKey('caller-0'))
+    let alive = ''
+    for (const key of KEYS) if ((await cluster.ownerOf(slotOfKey(key))).port !== dead.port) alive = key
+    const slots = concurrency({ limit: 3, ttl: '1m' })
+    const items = [item('caller-0'), item(alive), { rule: 'r', name: 's', limit: slots, key: alive }]
+    await dead.kill()
+    await until('the death noticed', async () => (await engine.peek(items.slice(0, 1))).source === 'local')
+    const decision = await engine.check(items.map((each) => ({ ...each, cost: 1 })))
+    expect([decision.allowed, decision.source, decision.degraded]).toEqual([true, 'local', true])
+    const left = async () => (await engine.peek(items.slice(1))).limits.map(({ remaining }) => remaining)
+    const inStore = await left()
+    expect(await engine.refund(items, { receipt: decision.receipt as string })).toEqual([0, 1, 0])
+    await decision.release?.()
+    expect(await left()).toEqual([(inStore[0] as number) + 1, (inStore[1] as number) + 1])
+    const { reservation } = await engine.reserve(items.slice(0, 2), { id: 'job' })
+    expect(await reservation?.commit(0)).toEqual({ late: false, unpaid: false })
+    expect((await left())[0]).toBe((inStore[0] as number) + 1)
+    const closed = await engine.check([{ ...item('caller-0'), onStoreFailure: 'closed' }, item(alive)])
+    expect([closed.allowed, closed.reason]).toEqual([false, 'store'])
+    expect((await left())[0]).toBe((inStore[0] as number) + 1)
   })
 
   it('is found again when all of it was away, and closes without a trace', async () => {
