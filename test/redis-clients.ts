@@ -1,10 +1,10 @@
 import { Socket } from 'node:net'
 import { GlideClient, type GlideClientConfiguration, Logger } from '@valkey/valkey-glide'
-import { Redis as Redis5 } from 'ioredis-5'
-import { Redis as Redis6 } from 'ioredis-6'
+import { Cluster as Cluster5, Redis as Redis5 } from 'ioredis-5'
+import { Cluster as Cluster6, Redis as Redis6 } from 'ioredis-6'
 import { Redis as Iovalkey } from 'iovalkey'
-import { createClient as createClient5 } from 'redis-5'
-import { createClient as createClient6 } from 'redis-6'
+import { createClient as createClient5, createCluster as createCluster5 } from 'redis-5'
+import { createClient as createClient6, createCluster as createCluster6 } from 'redis-6'
 
 // It writes every fault to the console.
 Logger.setLoggerConfig('off')
@@ -50,4 +50,29 @@ export function glideSettings(url: string): GlideClientConfiguration {
     ...(password !== '' && { credentials: { username: username || 'default', password } }),
     ...(databaseId > 0 && { databaseId }),
   }
+}
+
+export type ClusterClientOfStore =
+  | Cluster5
+  | Cluster6
+  | ReturnType<typeof createCluster5>
+  | ReturnType<typeof createCluster6>
+
+/** The same of clients of a whole cluster; they are told of some of its servers. */
+export const CLUSTER_CLIENTS: readonly {
+  readonly name: string
+  make(urls: readonly string[]): ClusterClientOfStore
+}[] = [
+  { name: 'ioredis 5', make: (urls) => new Cluster5([...urls], { lazyConnect: true }) },
+  { name: 'ioredis 6', make: (urls) => new Cluster6(urls.map(hostAndPort), { lazyConnect: true }) },
+  { name: 'node-redis 5', make: (urls) => createCluster5({ rootNodes: urls.map((url) => ({ url })) }) },
+  {
+    name: 'node-redis 6',
+    make: (urls) => createCluster6({ rootNodes: urls.map((url) => ({ socket: hostAndPort(url) })) }),
+  },
+]
+
+function hostAndPort(url: string): { host: string; port: number } {
+  const { hostname, port } = new URL(url)
+  return { host: hostname, port: Number(port) }
 }

@@ -1,7 +1,7 @@
 import type { RuleFile, SentinelSettings } from '@headgate/rules'
 import { memoryStore, type Store } from 'headgate'
 import { redisStore } from 'headgate/redis'
-import { Redis } from 'ioredis'
+import { Cluster, Redis } from 'ioredis'
 
 /**
  * The store that a rule file names: in this process, or Redis. Nobody waits for Redis to be there: the
@@ -14,6 +14,7 @@ export function createStore(
   onNeedlessPassword: () => void = () => undefined,
 ): Store {
   if (store.kind === 'memory') return memoryStore()
+  if (store.kind === 'redis-cluster') return redisStore(clusterOf(store), { prefix })
   let told = false
   const tellOnce = () => {
     if (!told) onNeedlessPassword()
@@ -37,6 +38,18 @@ function behindSentinels(settings: SentinelSettings): Redis {
     ...(tls && { tls: {}, sentinelTLS: {}, enableTLSForSentinelMode: true }),
     lazyConnect: true,
   })
+}
+
+type ClusterSettings = Extract<RuleFile['store'], { kind: 'redis-cluster' }>
+
+/** Only a bearer of settings too. */
+function clusterOf({ hosts, username, password, tls }: ClusterSettings): Cluster {
+  const nodes = hosts.map((host) => {
+    const { hostname, port } = new URL(`redis://${host}`)
+    return { host: hostname.replace(/^\[(.*)\]$/, '$1'), port: Number(port) }
+  })
+  const login = { ...(username === '' ? {} : { username }), ...(password === '' ? {} : { password }) }
+  return new Cluster(nodes, { lazyConnect: true, redisOptions: { ...login, ...(tls ? { tls: {} } : {}) } })
 }
 
 type Auth = (credentials: unknown, done: (error: Error | null | undefined) => void) => unknown

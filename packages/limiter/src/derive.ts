@@ -1,5 +1,5 @@
 import type { BesideDecision, Decision, LimitStatus, Reason, Source } from './decision.ts'
-import { type Charge, writeReceipt } from './receipt.ts'
+import { type Charge, type ChargedWhere, isInShares, writeReceipt } from './receipt.ts'
 import type { Check, Follower, Part, Verdict } from './store.ts'
 
 /**
@@ -28,7 +28,12 @@ export function deriveDecision(check: Check, verdict: Verdict, source: Source, d
     const judged = check.followers as readonly Follower[]
     const beside = followers.flatMap((each, i) => besideOf(judged[i] as Follower, each) ?? [])
     if (beside.length > 0) decision.beside = beside
-    if (!allowed && !check.peek) decision.punish(judged, followers)
+    if (!allowed && !check.peek) {
+      decision.punish(judged, (i) => {
+        const { view, at } = followers[i] as Verdict
+        return judged[i]?.parts[0]?.limit.room(view, at) === 0
+      })
+    }
   }
   return decision
 }
@@ -50,6 +55,8 @@ export class Decided implements Decision {
   #parts: readonly Part[] | undefined
   #charges: readonly Charge[] = []
   #result = 0
+  #form: ChargedWhere = 'store'
+  #apart: readonly Apart[] | undefined
   #punished: readonly Follower[] | undefined
 
   constructor(allowed: boolean, at: number, source: Source, degraded: boolean) {
@@ -57,11 +64,12 @@ export class Decided implements Decision {
     this.at = at
     this.source = source
     this.degraded = degraded
+    if (source === 'local') this.#form = 'local'
   }
 
   get receipt(): string | undefined {
     if (this.#parts === undefined) return undefined
-    return writeReceipt(this.source === 'local' ? 'local' : 'store', this.#parts, this.#charges)
+    return writeReceipt(this.#form, this.#parts, this.#charges)
   }
 
   charged({ parts, operation }: Check, { view, at: from, nowUs, result }: Verdict): void {
@@ -84,65 +92,101 @@ export class Decided implements Decision {
     return #charges in decision ? decision.#charges : []
   }
 
-  /** One decision of the parts of a check that were decided apart, `first` before `second`. */
-  static join(
-    { parts, operation }: Check,
-    first: Decided,
-    second: Decision,
-    ofFirst: (part: Part) => boolean,
-  ): Decision {
-    const refused = [first, second].filter(({ allowed }) => !allowed)
-    const worst = refused.reduce<Decision | undefined>(
-      (worst, each) => (worst === undefined || each.retryAfterMs > worst.retryAfterMs ? each : worst),
-      undefined,
-    )
-    const joined = new Decided(worst === undefined, second.at, second.source, second.degraded)
-    const granted = Decided.resultOf(second) ?? first.#result
-    const limits = { first: first.limits.values(), second: second.limits.values() }
-    const charges = { first: first.#charges.values(), second: Decided.chargesOf(second).values() }
-    const ofSecond = #parts in second ? [...(second.#parts ?? [])] : []
-    const inOrder: Charge[] = []
-    const taken = operation?.name === 'take-up-to'
-    for (const part of parts) {
-      const side = ofFirst(part) ? 'first' : 'second'
-      const status = limits[side].next()
-      if (!status.done) joined.limits.push(status.value)
-      // What only a policy let pass was not charged.
-      const isCharged = side === 'first' || (ofSecond[0]?.space === part.space && ofSecond[0].value === part.value)
-      if (side === 'second' && isCharged) ofSecond.shift()
-      const charge: Charge = (isCharged && charges[side].next().value) || { cost: 0, chargedUs: 0, instantUs: 0 }
-      inOrder.push(taken && charge.cost > 0 ? { ...charge, cost: granted } : charge)
-    }
+  /** The charge of each part, also of those that the decision left out. */
+  static chargesFor(decision: Decision, parts: readonly Part[]): readonly Charge[] {
+    const charges = Decided.chargesOf(decision)
+    const charged = #parts in decision ? (decision.#parts ?? []) : []
+    return parts.map((part) => charges[charged.findIndex((each) => keyOf(each) === keyOf(part))] ?? UNCHARGED)
+  }
+
+  /** One decision of the parts of a check that were decided apart, in the order in which they were. */
+  static join({ parts, operation }: Check, apart: readonly Apart[]): Decided {
+    const last = (apart.at(-1) as Apart).decision
+    const worst = worstOf(apart)
+    const { source, degraded } = apart.find(({ decision }) => decision.degraded)?.decision ?? last
+    const joined = new Decided(worst === undefined, last.at, source, degraded)
     joined.retryAfterMs = worst?.retryAfterMs ?? 0
-    joined.delayMs = Math.max(first.delayMs, second.delayMs)
     if (worst?.reason !== undefined) joined.reason = worst.reason
     if (worst?.rule !== undefined) joined.rule = worst.rule
     if (worst?.limitedBy !== undefined) joined.limitedBy = worst.limitedBy
-    if (second.beside !== undefined) joined.beside = second.beside
-    if (joined.allowed && operation?.name !== 'reserve') {
-      joined.#parts = parts
-      joined.#charges = inOrder
+    let granted = 0
+    let waitUs = 0
+    for (const { decision } of apart) {
+      joined.delayMs = Math.max(joined.delayMs, decision.delayMs)
+      if (decision.beside !== undefined) joined.beside = decision.beside
+      const result = Decided.resultOf(decision)
+      if (result !== undefined) granted = result
+      // Of places in line the latest counts; each is by the clock of its own store.
+      if (result !== undefined) waitUs = Math.max(waitUs, result - decision.at * 1000)
     }
-    joined.#result = granted
-    // Who waits with a ticket does so in the store that refused.
+    joined.#result = operation?.name === 'book' ? Math.round(last.at * 1000 + waitUs) : granted
+    // Who waits with a ticket does so where it was refused.
     if (operation?.name === 'book' && !joined.allowed) {
-      joined.#result = Math.max(0, ...refused.map((each) => Decided.resultOf(each) ?? 0))
+      const refused = apart.filter(({ decision }) => !decision.allowed)
+      joined.#result = Math.max(0, ...refused.map(({ decision }) => Decided.resultOf(decision) ?? 0))
     }
-    // Of places in line the latest counts; each is by the clock of its own store.
-    if (operation?.name === 'book' && joined.allowed) {
-      const waits = [first.#result - first.at * 1000, (Decided.resultOf(second) ?? 0) - second.at * 1000]
-      joined.#result = Math.round(second.at * 1000 + Math.max(0, ...waits))
-    }
+    joined.#inOrder(parts, apart, operation?.name === 'take-up-to' ? granted : undefined)
+    if (!joined.allowed || operation?.name === 'reserve') joined.#parts = undefined
     return joined
   }
 
-  /** The refusal may have been the last one that a penalty lets go by. */
-  punish(followers: readonly Follower[], verdicts: readonly Verdict[]): void {
-    verdicts.forEach(({ view, at }, i) => {
-      const { kind, parts, places } = followers[i] as Follower
-      const refused = places.some((place) => (this.limits[place]?.retryAfterMs ?? 0) > 0)
-      if (kind !== 'penalty' || !refused || parts[0]?.limit.room(view, at) !== 0) return
-      this.#punished = [...(this.#punished ?? []), followers[i] as Follower]
+  /** What was told of each part and charged for it, in the order of the check. */
+  #inOrder(parts: readonly Part[], apart: readonly Apart[], granted: number | undefined): void {
+    this.#apart = apart
+    const sides = apart.map(({ parts, decision }) => ({
+      keys: new Set(parts.map(keyOf)),
+      statuses: decision.limits.values(),
+      charges: Decided.chargesFor(decision, parts).values(),
+      form: formOf(decision),
+    }))
+    // A receipt is of one store: what a share admitted beside it is not in it. What this process keeps goes with either.
+    const shared = sides.filter((_, i) => apart[i]?.parts.some(({ limit }) => limit.scope === undefined))
+    this.#form = shared.some(({ form }) => form === 'store') ? 'store' : 'local'
+    const charged: Part[] = []
+    const charges: Charge[] = []
+    for (const part of parts) {
+      const side = sides.find(({ keys }) => keys.has(keyOf(part))) as (typeof sides)[number]
+      const status = side.statuses.next()
+      if (!status.done) this.limits.push(status.value)
+      const charge = side.charges.next().value ?? UNCHARGED
+      if (this.#form === 'local' && !isInShares(part, parts)) continue
+      charged.push(part)
+      if (this.#form === 'store' && side.form !== 'store') charges.push(UNCHARGED)
+      else charges.push(granted !== undefined && charge.cost > 0 ? { ...charge, cost: granted } : charge)
+    }
+    this.#charges = charges
+    if (sides.some(({ form }) => form !== undefined)) this.#parts = charged
+
+    function formOf(decision: Decision): ChargedWhere | undefined {
+      return #parts in decision && decision.#parts !== undefined ? decision.#form : undefined
+    }
+  }
+
+  /** Where the parts of an admitted check were charged; what only a policy let pass was not, but for this process's own. */
+  static chargedAt(decision: Decision | undefined, parts: readonly Part[]): [ChargedWhere, Part[]][] {
+    const wheres = { store: [] as Part[], local: [] as Part[] }
+    for (const part of parts) {
+      const where = Decided.#whereOf(decision, part)
+      if (where !== undefined) wheres[where].push(part)
+    }
+    return (['store', 'local'] as const).flatMap((where) => (wheres[where].length > 0 ? [[where, wheres[where]]] : []))
+  }
+
+  static #whereOf(decision: Decision | undefined, part: Part): ChargedWhere | undefined {
+    if (decision === undefined) return 'store'
+    const apart = #apart in decision ? decision.#apart : undefined
+    const own = apart?.find(({ parts }) => parts.some((each) => keyOf(each) === keyOf(part)))
+    if (own !== undefined) return Decided.#whereOf(own.decision, part)
+    if (decision.source === 'policy') return undefined
+    return decision.source === 'local' ? 'local' : 'store'
+  }
+
+  /** The refusal may have been the last one that a penalty lets go by. @param isSpent whether a follower has no room left */
+  punish(followers: readonly Follower[], isSpent: (follower: number) => boolean): void {
+    followers.forEach((follower, i) => {
+      const refused = follower.places.some((place) => (this.limits[place]?.retryAfterMs ?? 0) > 0)
+      if (follower.kind !== 'penalty' || !refused || !isSpent(i)) return
+      this.#punished = [...(this.#punished ?? []), follower]
     })
   }
 
@@ -168,11 +212,36 @@ export class Decided implements Decision {
 /** What an admitted operation left (see the script's `operations.lua`); undefined: no store decided. */
 export const resultOf = Decided.resultOf
 
+export const chargesFor = Decided.chargesFor
+
 export const joinDecisions = Decided.join
+
+export const chargedAt = Decided.chargedAt
 
 export const punishedBy = Decided.punishedBy
 
 export const chargesOf = Decided.chargesOf
+
+/** Parts of a check, and what was decided about them. */
+export interface Apart {
+  readonly parts: readonly Part[]
+  readonly decision: Decision
+}
+
+const UNCHARGED: Charge = { cost: 0, chargedUs: 0, instantUs: 0 }
+
+function keyOf({ space, value }: Part): string {
+  return space + value
+}
+
+/** Of those that refuse, the one with the longest wait. */
+function worstOf(apart: readonly Apart[]): Decision | undefined {
+  let worst: Decision | undefined
+  for (const { decision } of apart) {
+    if (!decision.allowed && (worst === undefined || decision.retryAfterMs > worst.retryAfterMs)) worst = decision
+  }
+  return worst
+}
 
 export interface Refuser {
   readonly status: LimitStatus

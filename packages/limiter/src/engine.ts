@@ -6,6 +6,7 @@ import { HeadgateError, InvalidArgumentError, StoreUnavailableError, show } from
 import { type EngineEvents, Events } from './events.ts'
 import { Door } from './failure/door.ts'
 import { Policy } from './failure/policy.ts'
+import { Groups } from './groups.ts'
 import { type AcquireOptions, standsInLine } from './line.ts'
 import {
   type BlockOptions,
@@ -112,6 +113,8 @@ export class EngineCore implements Engine {
   private policy: Policy | undefined
   /** What is kept in this process although the store is shared, and slots. */
   private readonly split: Split
+  /** Where the store has its counters on several servers. */
+  private readonly groups: Groups | undefined
   readonly operations: Operations
   private readonly events = new Events()
   private unwatch: (() => void) | undefined
@@ -142,6 +145,10 @@ export class EngineCore implements Engine {
       this.unwatchChanges = denied && store.watchChanges?.(denied.listener)
     }
     this.split = new Split((check, where) => this.operate(check, where))
+    const lost = ({ message }: Error) =>
+      this.events.report('error', { message: `a charge was not given back: ${message}`, kind: 'give-back', count: 1 })
+    if (store.kind === 'remote' && store.groupOf !== undefined)
+      this.groups = new Groups(store, (check, where) => this.operateShared(check, where), lost)
     this.operations = new Operations(this)
   }
 
@@ -223,23 +230,29 @@ export class EngineCore implements Engine {
   async operate(check: Check, where: 'store' | 'local' = 'store'): Promise<number[]> {
     // Places of those who wait are given back while it closes.
     if (this.closed && !this.operations.givesBack) throw closedError()
-    const done = await this.split.operate(check, async (shared) => {
-      if (where === 'local' && this.policy !== undefined) return settled(this.policy, shared)
-      if (this.store.kind === 'local') return results(shared, this.store.judge(shared))
-      try {
-        this.denied?.doubt(shared)
-        return results(shared, await this.store.run(shared, performance.now() + this.timeoutMs))
-      } catch (error) {
-        const { name } = check.operation as Operation
-        const { message, notRun } = error as StoreFault
-        const what = notRun ? 'nothing was changed' : 'it was not confirmed, and may have been done all the same'
-        throw new StoreUnavailableError(`${name}: ${what}: ${message}`, { cause: error })
-      } finally {
-        this.denied?.doubt(shared)
-      }
+    const done = await this.split.operate(check, (shared) => {
+      if (where === 'store' && this.groups?.isSpread(shared))
+        return this.groups.operate(shared, (each) => this.operateShared(each, where))
+      return this.operateShared(shared, where)
     })
     if (check.operation?.name === 'release') this.operations.released(check.parts)
     return done
+  }
+
+  private async operateShared(check: Check, where: 'store' | 'local'): Promise<number[]> {
+    if (where === 'local' && this.policy !== undefined) return settled(this.policy, check)
+    if (this.store.kind === 'local') return results(check, this.store.judge(check))
+    try {
+      this.denied?.doubt(check)
+      return results(check, await this.store.run(check, performance.now() + this.timeoutMs))
+    } catch (error) {
+      const { name } = check.operation as Operation
+      const { message, notRun } = error as StoreFault
+      const what = notRun ? 'nothing was changed' : 'it was not confirmed, and may have been done all the same'
+      throw new StoreUnavailableError(`${name}: ${what}: ${message}`, { cause: error })
+    } finally {
+      this.denied?.doubt(check)
+    }
   }
 
   private decide(check: Check, signal?: AbortSignal): Promise<Decision> {
@@ -251,11 +264,13 @@ export class EngineCore implements Engine {
     const { door } = this
     if (door === undefined)
       return Promise.resolve(deriveDecision(check, (this.store as LocalStore).judge(check), 'store', false))
-    // Without the store the limits' policies decide, not what it said before.
-    const denied = door.degraded ? undefined : this.denied?.find(check)
-    return denied === undefined
-      ? door.decide(check, performance.now() + this.timeoutMs, signal)
-      : Promise.resolve(denied)
+    const deadlineMs = performance.now() + this.timeoutMs
+    const ask = (each: Check) => {
+      // Without the store the limits' policies decide, not what it said before.
+      const denied = door.degraded ? undefined : this.denied?.find(each)
+      return denied === undefined ? door.decide(each, deadlineMs, signal) : Promise.resolve(denied)
+    }
+    return this.groups?.isSpread(check) ? this.groups.decide(check, ask) : ask(check)
   }
 
   /** Blocks the keys whose refusals were one too many; where the store is away by then, the next refusal does. */

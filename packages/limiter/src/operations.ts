@@ -1,13 +1,13 @@
 import { createHash, randomUUID } from 'node:crypto'
 import type { Decision } from './decision.ts'
-import { resultOf } from './derive.ts'
+import { chargedAt, resultOf } from './derive.ts'
 import { InvalidArgumentError, show } from './errors.ts'
 import { type AcquireOptions, Line } from './line.ts'
 import { costOf } from './part.ts'
-import { chargedWhere, readReceipt } from './receipt.ts'
+import { chargedWhere, isInShares, readReceipt } from './receipt.ts'
 import { newId } from './split.ts'
 import type { OperationName, Part } from './store.ts'
-import { type CheckOptions, type Judged, LONGEST_MS, op, spanOf, type Ways, whereOf } from './ways.ts'
+import { type CheckOptions, type Judged, LONGEST_MS, op, spanOf, type Ways } from './ways.ts'
 
 /** What `takeUpTo` gives. */
 export interface Grant {
@@ -94,17 +94,16 @@ export class Operations {
 
   reservation(parts: readonly Part[], id: string, decision?: Decision): Reservation {
     const number = idOf(id)
-    const where = whereOf(decision)
     refuseSlotsAlone(parts)
     const operate = async (name: OperationName, args: number[], cost?: number): Promise<number[]> => {
-      // Where only a policy let it pass, nothing was charged but what this process keeps for itself.
-      const kept = decision?.source === 'policy' ? parts.filter(({ limit }) => limit.scope === 'instance') : parts
       // What was asked with a cost of 0 holds nothing; a caller who knows an id only may commit 0 of it.
-      const held = kept.filter(({ limit }) => limit.holdsSlots !== true)
+      const held = parts.filter(({ limit }) => limit.holdsSlots !== true)
       const charged = decision === undefined ? held : held.filter((part) => part.cost > 0)
-      if (charged.length === 0) return [name === 'extend' ? 1 : 0]
-      const costing = cost === undefined ? charged : charged.map((part) => ({ ...part, cost }))
-      return this.ways.operate({ parts: costing, peek: false, operation: op(name, ...args) }, where)
+      const results = chargedAt(decision, charged).map(([where, kept]) => {
+        const costing = cost === undefined ? kept : kept.map((part) => ({ ...part, cost }))
+        return this.ways.operate({ parts: costing, peek: false, operation: op(name, ...args) }, where)
+      })
+      return results.length === 0 ? [name === 'extend' ? 1 : 0] : (await Promise.all(results)).flat()
     }
     const commit = async (actual?: number): Promise<Committed> => {
       const results = await operate('commit', [number], actual === undefined ? undefined : costOf(actual))
@@ -179,11 +178,6 @@ export class Operations {
     const whole = parts.map(() => true)
     await this.refund(parts, { receipt }, whole).catch(() => undefined)
   }
-}
-
-/** Whether a decision without the store charged the part: by its share, or in this process. */
-function isInShares({ onStoreFailure }: Part, parts: readonly Part[]): boolean {
-  return onStoreFailure === 'local' || parts.some(({ limit }) => limit.scope === 'instance')
 }
 
 /** A caller's id as a number from 1 to 2^53 − 1. */

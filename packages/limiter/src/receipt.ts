@@ -26,6 +26,11 @@ export function writeReceipt(where: ChargedWhere, parts: readonly Part[], charge
   return [FORMS[where], markOf(parts), ...texts].join('.')
 }
 
+/** Whether a decision without the store charged the part: by its share, or in this process. */
+export function isInShares({ onStoreFailure }: Part, parts: readonly Part[]): boolean {
+  return onStoreFailure === 'local' || parts.some(({ limit }) => limit.scope === 'instance')
+}
+
 const CHARGE = /^([0-9a-z]{1,11})-([0-9a-z]{1,11})-([0-9a-z]{1,11})$/
 
 /** @returns undefined where it is no receipt at all */

@@ -1,6 +1,7 @@
 import { randomFillSync } from 'node:crypto'
 import type { Decision } from './decision.ts'
-import { chargesOf, type Decided, deriveDecision, joinDecisions, resultOf } from './derive.ts'
+import { chargedAt, type Decided, deriveDecision, joinDecisions, resultOf } from './derive.ts'
+import { dated, givesBack, keptOf } from './give-back.ts'
 import type { Check, Follower, Operation, Part } from './store.ts'
 import { memoryStore } from './stores/memory.ts'
 
@@ -63,7 +64,10 @@ export class Split {
       throw error
     }
     if (charged) this.giveBack(own, ownParts, keptOf(decision, operation), operation)
-    return joinDecisions(check, own, decision, isOwn)
+    return joinDecisions(check, [
+      { parts: ownParts, decision: own },
+      { parts: shared.parts, decision },
+    ])
   }
 
   private judgeOwn(check: Check): Decided {
@@ -72,23 +76,10 @@ export class Split {
 
   /** What the others did not admit is not kept here. */
   private giveBack(own: Decided, parts: readonly Part[], kept: number, operation: Operation | undefined): void {
-    if (operation?.name === 'reserve') {
-      if (kept === 0) this.operateOwn({ parts: withoutCost(parts), peek: false, operation: cancel(operation) })
-      return
-    }
-    const back = chargesOf(own).map(({ cost, chargedUs, instantUs }, i) => {
-      const part = parts[i] as Part
-      return { ...part, cost: Math.max(0, cost - kept), id: part.limit.holdsSlots ? part.id : instantUs, chargedUs }
-    })
-    if (back.every(({ cost }) => cost === 0)) return
-    this.operateOwn({
-      parts: back.filter(({ limit }) => !limit.holdsSlots),
-      peek: false,
-      operation: REFUND,
-    })
-    this.operateOwn({ parts: back.filter(({ limit }) => limit.holdsSlots), peek: false, operation: RELEASE })
+    const back = givesBack(own, parts, kept, operation)
+    for (const check of back) this.operateOwn(check)
     // What is told is what is left now.
-    own.limits = this.judgeOwn({ parts, peek: true }).limits
+    if (back.length > 0 && operation?.name !== 'reserve') own.limits = this.judgeOwn({ parts, peek: true }).limits
   }
 
   private operateOwn(check: Check): number[] {
@@ -96,13 +87,11 @@ export class Split {
   }
 
   private giveSlots(decision: Decision, slots: readonly Part[]): void {
-    // Slots of a local share are held where they were taken; without a store nothing holds any.
-    const where = decision.source === 'local' ? 'local' : 'store'
-    const operate = async (name: 'release' | 'renew') => {
-      const held = decision.source === 'policy' ? slots.filter(isOwn) : slots
-      return held.length === 0
-        ? []
-        : this.operateAll({ parts: held, peek: false, operation: { name, args: [] } }, where)
+    const operate = async (name: 'release' | 'renew'): Promise<number[]> => {
+      const results = chargedAt(decision, slots).map(([where, held]) =>
+        this.operateAll({ parts: held, peek: false, operation: { name, args: [] } }, where),
+      )
+      return (await Promise.all(results)).flat()
     }
     decision.slotMs = Math.min(...slots.map(({ limit }) => limit.periodUs)) / 1000
     let released: Promise<void> | undefined
@@ -119,32 +108,6 @@ export class Split {
     }
     decision.renew = async () => released === undefined && (await operate('renew')).every((held) => held === 1)
   }
-}
-
-const REFUND = { name: 'refund', args: [0, 0, 0] } as const
-const RELEASE = { name: 'release', args: [] } as const
-
-/** How much of what was charged here the others admitted too. */
-function keptOf(decision: Decision, operation: Operation | undefined): number {
-  if (!decision.allowed) return 0
-  const granted = operation?.name === 'take-up-to' ? resultOf(decision) : undefined
-  return granted ?? Number.MAX_SAFE_INTEGER
-}
-
-function cancel({ args }: Operation): Operation {
-  return { name: 'commit', args: [args[0] as number] }
-}
-
-function withoutCost(parts: readonly Part[]): Part[] {
-  return parts.map((part) => ({ ...part, cost: 0 }))
-}
-
-/** A refund goes by the instant of the charge, which each store tells by its own clock. */
-function dated(check: Check): Check {
-  const { operation, parts } = check
-  if (operation?.name !== 'refund') return check
-  const [id = 0, , again = 0] = operation.args
-  return { ...check, operation: { name: 'refund', args: [id, parts[0]?.chargedUs ?? 0, again] } }
 }
 
 function isOwn({ limit }: Part): boolean {

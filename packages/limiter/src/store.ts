@@ -157,6 +157,15 @@ export interface RemoteStore {
   submit(ticket: Ticket): void
   /** The store's own verdict. Rejects with a StoreFault when there is none by `deadlineMs`. */
   run(check: Check, deadlineMs: number): Promise<Verdict>
+  /**
+   * Of a store on several servers: counters of one group are judged in one call; a check or an operation that is handed
+   * in is of one group. Absent: all are.
+   */
+  groupOf?(part: Part): number
+  /** Of a store on several servers: the name of the one that keeps the check's counters; '' while nobody does. */
+  serverOf?(check: Check): string
+  /** The probe, on a counter that the server keeps. undefined: it keeps none any more. */
+  probeOf?(server: string, probe: Check): Check | undefined
   /** Tells of what no caller sees: garbage replaced, a promise found void. @returns how to stop */
   watch(report: StoreReport, roundTrip?: RoundTripReport): () => void
   /** Tells of counters on which a refusal may no longer hold, whoever changed them. Absent: nobody does. @returns how to stop */

@@ -37,13 +37,13 @@ describe('store', () => {
     expect(rules(store('redis+sentinel://h1,h2/master')).storeName).toBe('redis+sentinel://h1:26379,h2:26379/master')
   })
 
-  it.each(['redis+cluster://h1,h2', 'rediss+cluster://h'])('%s is not supported yet', (url) => {
-    expect(errors(store(url))[0]).toMatch(/^1:8 UNSUPPORTED store: .*not supported yet/)
-  })
-
   it.each([
     'redis://hunter2@',
     'redis:hunter2@host',
+    'redis+cluster://u:hunter2@h1,h2/0',
+    'redis+cluster://u:hunter2@h1,,h2',
+    'redis+cluster://u:hunter2%@h1',
+    'redis+cluster:hunter2@h1',
     'http://u:hunter2@host',
     'redis://u:hunter2@host/x',
     'redis://u:hunter2@host/0?password=hunter2',
@@ -60,6 +60,19 @@ describe('store', () => {
     expect(found).toHaveLength(1)
     expect(found[0]).not.toContain('hunter2')
     expect(found[0]).toContain('write ')
+  })
+
+  it('is a cluster, by some of its servers, with one login for all', () => {
+    const file = rules(store('rediss+cluster://ann:p%40ss@a.internal:7000,b.internal'))
+    expect(file.store).toEqual({
+      kind: 'redis-cluster',
+      tls: true,
+      username: 'ann',
+      password: 'p@ss',
+      hosts: ['a.internal:7000', 'b.internal:6379'],
+    })
+    expect(file.storeName).toBe('rediss+cluster://a.internal:7000,b.internal:6379')
+    expect(rules(store('redis+cluster://[::1]:7000')).storeName).toBe('redis+cluster://[::1]:7000')
   })
 
   it('is taken from the environment', () => {

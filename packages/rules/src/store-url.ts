@@ -1,3 +1,4 @@
+import { type ClusterUrl, isClusterUrl, readClusterUrl } from './cluster-url.ts'
 import type { Objection } from './schema/notes.ts'
 import { isSentinelUrl, readSentinelUrl, SENTINEL_HINT, type SentinelSettings, sentinelName } from './sentinel-url.ts'
 
@@ -6,10 +7,9 @@ export type StoreSettings =
   | { readonly kind: 'memory' }
   | { readonly kind: 'redis'; readonly url: string }
   | SentinelSettings
+  | ({ readonly kind: 'redis-cluster' } & ClusterUrl)
 
-export const STORE_HINT = 'memory, redis://host:6379 or rediss://host:6379'
-
-const LATER = /^(redis|rediss|valkey)\+(sentinel|cluster)s?:/i
+export const STORE_HINT = 'memory, redis://host:6379, rediss://host:6379 or redis+cluster://host:6379,host:6379'
 
 /** Says what is wrong with a store's URL, without any part of it. */
 export function checkStore(text: string): Objection | string | undefined {
@@ -18,10 +18,9 @@ export function checkStore(text: string): Objection | string | undefined {
     const hint = `write ${SENTINEL_HINT}, and escape @ : / # ? % in a password (@ is %40, % is %25)`
     return readSentinelUrl(text) === undefined ? `is no address of Sentinels; ${hint}` : undefined
   }
-  const later = LATER.exec(text)
-  if (later) {
-    const message = `Redis ${later[2]?.toLowerCase()} is not supported yet; write ${STORE_HINT}`
-    return { code: 'HEADGATE_RULES_UNSUPPORTED', message }
+  if (isClusterUrl(text)) {
+    const form = 'redis+cluster://user:password@host:6379,host:6379 and nothing more; escape @ : / # ? % in a password'
+    return readClusterUrl(text) === undefined ? `is no list of servers of a cluster; write ${form}` : undefined
   }
   if (!/^rediss?:\/\//i.test(text)) return `is no store that is known; write ${STORE_HINT}`
   if (!URL.canParse(text)) return `is not a URL; write ${STORE_HINT}, and escape @ : / # ? % in a password (@ is %40)`
@@ -36,6 +35,10 @@ export function checkStore(text: string): Objection | string | undefined {
 
 export function storeSettings(text: string): StoreSettings {
   if (text === 'memory') return { kind: 'memory' }
+  if (isClusterUrl(text)) {
+    const cluster = readClusterUrl(text)
+    if (cluster !== undefined) return { kind: 'redis-cluster', ...cluster }
+  }
   return readSentinelUrl(text) ?? { kind: 'redis', url: text }
 }
 
@@ -43,6 +46,7 @@ export function storeSettings(text: string): StoreSettings {
 export function storeName(store: StoreSettings): string {
   if (store.kind === 'memory') return 'memory'
   if (store.kind === 'sentinel') return sentinelName(store)
+  if (store.kind === 'redis-cluster') return `${store.tls ? 'rediss' : 'redis'}+cluster://${store.hosts.join(',')}`
   const url = new URL(store.url)
   return `${url.protocol}//${url.host}${url.pathname === '/' ? '' : url.pathname}`
 }

@@ -9,8 +9,8 @@ export interface Due {
 const LATE_MS = 10
 
 /**
- * What is waiting, in the order of its deadlines, behind one timer. Entries must be added in that
- * order, which a constant time-out does by itself; adding and removing are O(1).
+ * What is waiting, in the order of its deadlines, behind one timer. A constant time-out adds entries in that order, so
+ * that adding is O(1) as removing is; one that comes with an earlier deadline finds its place from the end.
  */
 export class Deadlines<D extends Due> {
   private first: D | undefined
@@ -24,10 +24,19 @@ export class Deadlines<D extends Due> {
   }
 
   add(due: D): void {
-    due.previous = this.last
-    if (this.last === undefined) this.first = due
-    else this.last.next = due
-    this.last = due
+    let previous = this.last
+    while (previous !== undefined && previous.deadlineMs > due.deadlineMs) previous = previous.previous as D | undefined
+    const next = previous === undefined ? this.first : (previous.next as D | undefined)
+    due.previous = previous
+    due.next = next
+    if (previous === undefined) this.first = due
+    else previous.next = due
+    if (next === undefined) this.last = due
+    else next.previous = due
+    if (previous === undefined && next !== undefined) {
+      clearTimeout(this.timer)
+      this.timer = undefined
+    }
     this.timer ??= this.arm(due.deadlineMs - performance.now())
   }
 

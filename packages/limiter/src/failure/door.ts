@@ -34,25 +34,18 @@ const LAST_PROBE_MS = 250
 export class Door {
   private readonly options: DoorOptions
   private readonly deadlines = new Deadlines<Pending>((due, late) => this.expire(due, late))
-  private readonly breaker: Breaker
+  /** One for each server of the store; a single server has none of a name. */
+  private readonly breakers = new Map<string, Breaker>()
+  private openBreakers = 0
   private readonly reports: Reports
 
   constructor(options: DoorOptions) {
     this.options = options
     this.reports = new Reports(options.onFault)
-    const { store, timeoutMs, probe } = options
-    this.breaker = new Breaker({
-      threshold: THRESHOLD,
-      firstProbeMs: FIRST_PROBE_MS,
-      lastProbeMs: LAST_PROBE_MS,
-      probe: async () => void (await store.run(probe, performance.now() + timeoutMs)),
-      onOpen: options.onDegraded,
-      onClose: options.onRecovered,
-    })
   }
 
   get degraded(): boolean {
-    return this.breaker.reason !== undefined
+    return this.openBreakers > 0
   }
 
   /**
@@ -61,10 +54,11 @@ export class Door {
    */
   decide(check: Check, deadlineMs: number, signal?: AbortSignal): Promise<Decision> {
     return new Promise((resolve, reject) => {
-      const pending = new Pending(this, check, deadlineMs, resolve, reject)
-      if (this.breaker.reason !== undefined) {
+      const breaker = this.breakerOf(check)
+      const pending = new Pending(this, breaker, check, deadlineMs, resolve, reject)
+      if (breaker.reason !== undefined) {
         pending.settled = true
-        this.without(pending, this.breaker.reason)
+        this.without(pending, breaker.reason)
         return
       }
       this.deadlines.add(pending)
@@ -75,7 +69,7 @@ export class Door {
 
   /** Everything that still waits is decided without the store. */
   close(): void {
-    this.breaker.close()
+    for (const breaker of this.breakers.values()) breaker.close()
     const fault = new StoreFault('other', 'the limiter was closed', false)
     for (const pending of this.deadlines.close()) {
       pending.settled = true
@@ -91,13 +85,13 @@ export class Door {
   /** The store answered a check whose caller still waits. */
   answered(pending: Pending): void {
     this.deadlines.remove(pending)
-    this.breaker.success()
+    pending.breaker.success()
   }
 
   failed(pending: Pending, fault: StoreFault): void {
     this.deadlines.remove(pending)
     this.without(pending, fault)
-    this.blame(fault, 1)
+    this.blame(pending.breaker, fault, 1)
   }
 
   aborted(pending: Pending): void {
@@ -110,12 +104,49 @@ export class Door {
       pending.settled = true
       this.without(pending, fault)
     }
-    if (!late) this.blame(fault, due.length)
+    if (late) return
+    for (const breaker of new Set(due.map(({ breaker }) => breaker))) {
+      this.blame(breaker, fault, due.filter((pending) => pending.breaker === breaker).length)
+    }
   }
 
-  private blame(fault: StoreFault, decisions: number): void {
+  private blame(breaker: Breaker, fault: StoreFault, decisions: number): void {
     this.reports.add(fault, decisions)
-    this.breaker.failure(fault, DECISIVE.has(fault.kind))
+    breaker.failure(fault, DECISIVE.has(fault.kind))
+  }
+
+  private breakerOf(check: Check): Breaker {
+    const server = this.options.store.serverOf?.(check) ?? ''
+    return this.breakers.get(server) ?? this.makeBreaker(server)
+  }
+
+  private makeBreaker(server: string): Breaker {
+    const { store, timeoutMs, probe, onDegraded, onRecovered } = this.options
+    for (const [name, { reason }] of this.breakers) {
+      // Servers come and go.
+      if (reason === undefined && store.probeOf?.(name, probe) === undefined) this.breakers.delete(name)
+    }
+    const breaker = new Breaker({
+      threshold: THRESHOLD,
+      firstProbeMs: FIRST_PROBE_MS,
+      lastProbeMs: LAST_PROBE_MS,
+      probe: async () => {
+        const asked = store.probeOf === undefined ? probe : store.probeOf(server, probe)
+        // A server that keeps nothing any more is in nobody's way.
+        if (asked !== undefined) await store.run(asked, performance.now() + timeoutMs)
+        else this.breakers.delete(server)
+      },
+      onOpen: (fault) => {
+        this.openBreakers += 1
+        if (this.openBreakers === 1) onDegraded(fault)
+      },
+      onClose: (awayMs) => {
+        this.openBreakers -= 1
+        if (this.openBreakers === 0) onRecovered(awayMs)
+      },
+    })
+    this.breakers.set(server, breaker)
+    return breaker
   }
 
   private without(pending: Pending, fault: StoreFault): void {
@@ -134,6 +165,8 @@ class Pending implements Ticket, Due {
   next: Due | undefined = undefined
   readonly check: Check
   readonly deadlineMs: number
+  /** Of the server that keeps its counters. */
+  readonly breaker: Breaker
   private readonly door: Door
   private readonly resolve: (decision: Decision) => void
   private readonly reject: (error: unknown) => void
@@ -141,12 +174,14 @@ class Pending implements Ticket, Due {
 
   constructor(
     door: Door,
+    breaker: Breaker,
     check: Check,
     deadlineMs: number,
     resolve: (decision: Decision) => void,
     reject: (error: unknown) => void,
   ) {
     this.door = door
+    this.breaker = breaker
     this.check = check
     this.deadlineMs = deadlineMs
     this.resolve = resolve

@@ -37,7 +37,7 @@ function partOf(value: string, cost = 1): Part {
 }
 
 function batchOf(...checks: Check[]): Batch {
-  const batch = new Batch('decide:')
+  const batch = new Batch({ prefix: 'decide:' })
   for (const check of checks) batch.add({ check, deadlineMs: 0, settled: false, answer: nothing, fail: nothing })
   return batch
 }

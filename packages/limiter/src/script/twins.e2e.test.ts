@@ -156,7 +156,7 @@ class Twins implements Slots {
 
   /** One call of the script, and the same checks one after the other in TypeScript. */
   private async judgeBatch(checks: readonly Check[]): Promise<void> {
-    const batch = new Batch(`${PREFIX}:`)
+    const batch = new Batch({ prefix: `${PREFIX}:` })
     const answers: unknown[] = []
     for (const check of checks) batch.add(ticket(check, answers))
     const expiries = await this.expiries()

@@ -20,6 +20,8 @@ export interface ConformanceCase {
 export interface Bench {
   readonly clock: FakeClock
   readonly engine: Engine
+  /** Its counters stand on several servers: what a check of several takes is given back where one refuses. */
+  readonly spread: boolean
   /** One check of one limit. */
   take(limit: Limit, cost?: number, key?: string): Promise<Decision>
   peek(limit: Limit, cost?: number, key?: string): Promise<Decision>
@@ -39,6 +41,7 @@ export function conformanceCase(open: OpenStore, name: string, body: (bench: Ben
       await body({
         clock,
         engine,
+        spread: store.kind === 'remote' && store.groupOf !== undefined,
         take: (limit, cost, key) => engine.check([item(limit, cost, key)]),
         peek: (limit, cost, key) => engine.peek([item(limit, cost, key)]),
       })

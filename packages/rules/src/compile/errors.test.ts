@@ -64,7 +64,7 @@ rules:
     expect(thrown).toBeInstanceOf(RuleFileError)
     expect(HeadgateError.is(thrown) && thrown.code).toBe('HEADGATE_RULES_INVALID')
     expect(String((thrown as RuleFileError).message).split('\n')).toEqual([
-      'etc/h.yaml:1:8: error[HEADGATE_RULES_VALUE]: store: is no store that is known; write memory, redis://host:6379 or rediss://host:6379',
+      'etc/h.yaml:1:8: error[HEADGATE_RULES_VALUE]: store: is no store that is known; write memory, redis://host:6379, rediss://host:6379 or redis+cluster://host:6379,host:6379',
       'etc/h.yaml:2:1: error[HEADGATE_RULES_UNKNOWN_KEY]: timout: is no key that is known here; did you mean timeout',
       'etc/h.yaml:4:27: error[HEADGATE_RULES_UNKNOWN_KEY]: dimensions.user.mising: is no key that is known here; did you mean missing',
       'etc/h.yaml:6:11: error[HEADGATE_RULES_VALUE]: rules[0].name: "a b" is not a name; write a letter or digit, then up to 63 of A-Z a-z 0-9 . _ -',

@@ -13,7 +13,7 @@ export const fileSchema = section(
   {
     store: text(
       {
-        description: 'Where counters live: memory, redis://…, rediss://… or redis+sentinel://…',
+        description: 'Where counters live: memory, redis://…, rediss://…, redis+sentinel://… or redis+cluster://…',
         write: STORE_HINT,
         default: 'memory',
       },

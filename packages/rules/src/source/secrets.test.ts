@@ -7,7 +7,7 @@ describe('secrets', () => {
     'admin: { token: "${T}", readToken: "${T}", listen: ":1", hosts: "${T}" }\nrules: []',
     `admin: { token: "a ${SECRET}", readToken: [${SECRET}] }\nrules: []`,
     `keySecret: [${SECRET}]\nrules: []`,
-    `store: redis+cluster://u:${SECRET}@h\nrules: []`,
+    `store: redis+sentinel://u:${SECRET}@h\nrules: []`,
     `stores: redis://u:${SECRET}@h\nrules: []`,
     `prefix: redis://u:${SECRET}@h\nrules: []`,
     `gateway: { routes: [{ path: /a, upstream: "http://u:${SECRET}@h" }] }\nrules: []`,

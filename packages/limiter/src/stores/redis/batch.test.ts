@@ -24,7 +24,7 @@ function ticket(parts: readonly Part[], { peek = false, deadlineMs = 0 } = {}): 
 
 describe('a batch', () => {
   it('names each key and each limit once, and costs only where one is not 1', () => {
-    const batch = new Batch('rate_limit:')
+    const batch = new Batch({ prefix: 'rate_limit:' })
     batch.add(ticket([part('ann'), part('bob', window)]))
     batch.add(ticket([part('ann', bucket, 2), part('eve')]))
     batch.add(ticket([part('eve', window)], { peek: true }))
@@ -41,13 +41,13 @@ describe('a batch', () => {
   })
 
   it('has the earliest deadline of its callers', () => {
-    const batch = new Batch('p:')
+    const batch = new Batch({ prefix: 'p:' })
     for (const deadlineMs of [70, 50, 60]) batch.add(ticket([part('ann')], { deadlineMs }))
     expect(batch.deadlineMs).toBe(50)
   })
 
   it('hands each caller its verdict and where its views begin', () => {
-    const batch = new Batch('p:')
+    const batch = new Batch({ prefix: 'p:' })
     const tickets = [ticket([part('ann'), part('bob', window)]), ticket([part('eve')])]
     for (const one of tickets) batch.add(one)
     const reply = [0, 99, 0, 1, 333_333, 5, 1234, 0, 1_000_000]
@@ -61,7 +61,7 @@ describe('a batch', () => {
 
   it('hands out nothing of a reply that is not of its form', () => {
     for (const reply of [[], [0, 99, 0], [0, 99, 0, 1], [0, 99, 0, 1, 5, 6]]) {
-      const batch = new Batch('p:')
+      const batch = new Batch({ prefix: 'p:' })
       const one = ticket([part('ann')])
       batch.add(one)
       expect([batch.answer(reply, 0), one.answers]).toEqual([false, []])
@@ -69,7 +69,7 @@ describe('a batch', () => {
   })
 
   it('has room for 128 checks, or 256 limits; a check of more leaves by itself', () => {
-    const checks = new Batch('p:')
+    const checks = new Batch({ prefix: 'p:' })
     for (let i = 0; i < 128; i++) {
       expect(checks.hasRoomFor(ticket([part('ann')]).check)).toBe(true)
       checks.add(ticket([part('ann')]))
@@ -77,7 +77,7 @@ describe('a batch', () => {
     expect(checks.hasRoomFor(ticket([part('ann')]).check)).toBe(false)
 
     const wide = (count: number) => ticket(Array.from({ length: count }, (_, i) => part(`${i}`)))
-    const limits = new Batch('p:')
+    const limits = new Batch({ prefix: 'p:' })
     expect(limits.hasRoomFor(wide(1000).check)).toBe(true)
     limits.add(wide(250))
     expect([limits.hasRoomFor(wide(6).check), limits.hasRoomFor(wide(7).check)]).toEqual([true, false])

@@ -9,6 +9,14 @@ const MAX_WEIGHT = 256
 /** Below what the script can tell apart, with room for one check of many limits. */
 const MAX_KEYS = 1000
 
+/** What checks must have in common to leave together. */
+export interface Route {
+  /** What begins every key, with its colon. */
+  readonly prefix: string
+  /** For a slot that is on its way to the server, which answers for it only when asked to. */
+  readonly asking?: boolean
+}
+
 /** Checks that leave together, as the script reads them (the contract stands in `script/decide.lua`). */
 export class Batch {
   readonly tickets: Ticket[] = []
@@ -17,7 +25,7 @@ export class Batch {
   deadlineMs = Number.POSITIVE_INFINITY
   /** How often these checks were sent before, because they surely did not run. */
   readonly attempt: number
-  private readonly prefix: string
+  readonly route: Route
   private readonly keyIndex = new Map<string, number>()
   /** By limit; by its space too, where its counters begin exhausted since an instant of their own. */
   private readonly limitIndex = new Map<Limit | string, number>()
@@ -25,9 +33,8 @@ export class Batch {
   private checks = ''
   private weight = 0
 
-  /** @param prefix what begins every key, with its colon */
-  constructor(prefix: string, attempt = 0) {
-    this.prefix = prefix
+  constructor(route: Route, attempt = 0) {
+    this.route = route
     this.attempt = attempt
   }
 
@@ -117,7 +124,7 @@ export class Batch {
   private indexOfKey(key: string): number {
     let index = this.keyIndex.get(key)
     if (index === undefined) {
-      index = this.keys.push(this.prefix + key)
+      index = this.keys.push(this.route.prefix + key)
       this.keyIndex.set(key, index)
     }
     return index

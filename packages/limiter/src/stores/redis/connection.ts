@@ -5,6 +5,8 @@
 export interface Link {
   /** Sends a command at once. Rejects when it cannot be written, or when the link ends first. */
   send(args: readonly string[]): Promise<unknown>
+  /** What `write` sends leaves in one write. Absent: it does so by itself. */
+  together?(write: () => void): void
   /** Ends it; what is still waited for is rejected. Resolves when its socket is gone. */
   end(): Promise<void>
 }
@@ -49,6 +51,12 @@ export class Connection {
 
   send(args: readonly string[]): Promise<unknown> {
     return this.link === undefined ? Promise.reject(new Error('the connection is gone')) : this.link.send(args)
+  }
+
+  /** What `write` sends leaves in one write. */
+  together(write: () => void): void {
+    if (this.link?.together === undefined) write()
+    else this.link.together(write)
   }
 
   /** Gives the present link up for a new one. */

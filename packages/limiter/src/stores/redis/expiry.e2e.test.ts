@@ -56,7 +56,7 @@ const ttl = (limit: Limit, key = 'ann') => redis.pttl(keyOf(limit, key))
 
 /** The TTL that the script gives, in ms: a short one is over before a second call comes. */
 async function givenTtl(limit: Limit, cost = 1, nowUs = 0): Promise<number> {
-  const batch = new Batch('expiry:')
+  const batch = new Batch({ prefix: 'expiry:' })
   const part = { name: 'limit', limit, space: 'now:', value: `${limit.wire}`, cost, onStoreFailure: 'local' as const }
   const nothing = () => undefined
   batch.add({ check: { parts: [part], peek: false }, deadlineMs: 0, settled: false, answer: nothing, fail: nothing })

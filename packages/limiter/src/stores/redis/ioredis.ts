@@ -8,6 +8,7 @@ export interface IoredisClient {
     readonly sentinels?: readonly object[] | null | undefined
   }
   readonly status: string
+  readonly stream?: { cork(): void; uncork(): void } | undefined
   duplicate(override: object): IoredisClient
   defineCommand(...args: never[]): unknown
   call(command: string, ...args: string[]): Promise<unknown>
@@ -28,14 +29,16 @@ function has(client: object, name: string): boolean {
   return typeof (client as Record<string, unknown>)[name] === 'function'
 }
 
-/** Whether commands go to a cluster; `redisStore` serves single servers. */
-export function isIoredisCluster(client: object): boolean {
-  return 'isCluster' in client && client.isCluster === true
-}
-
-export function openIoredis(client: IoredisClient, events: LinkEvents, connectTimeoutMs: number): Link {
+/** @param address of the server, where it is another than the client's */
+export function openIoredis(
+  client: IoredisClient,
+  events: LinkEvents,
+  connectTimeoutMs: number,
+  address: object = {},
+): Link {
   const { sentinels } = client.options
   const own = client.duplicate({
+    ...address,
     // A link ends with its connection, and never sends what was not asked for.
     retryStrategy: () => null,
     reconnectOnError: null,
@@ -66,6 +69,12 @@ export function openIoredis(client: IoredisClient, events: LinkEvents, connectTi
   own.connect().catch(() => undefined)
   return {
     send: ([command = '', ...args]) => own.call(command, ...args),
+    together(write) {
+      const { stream } = own
+      stream?.cork()
+      write()
+      stream?.uncork()
+    },
     end: () => ended(own),
   }
 }

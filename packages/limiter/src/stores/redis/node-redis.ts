@@ -41,21 +41,37 @@ const PLAIN = {
 
 export function openNodeRedis(client: NodeRedisClient, events: LinkEvents, connectTimeoutMs: number): Link {
   const socket = new AbortController()
-  const own = client.duplicate({
+  const own = client.duplicate(linkOptions(client.options?.socket, connectTimeoutMs, socket.signal))
+  const connected = own.connect()
+  return linkOf(own, connected, socket, events)
+}
+
+/** What a client needs so that its one connection is a link. */
+export function linkOptions(socket: object | undefined, connectTimeoutMs: number, signal: AbortSignal): object {
+  return {
     ...PLAIN,
     socket: {
-      ...client.options?.socket,
+      ...socket,
       connectTimeout: connectTimeoutMs,
       socketTimeout: undefined,
       // A client that gave up by itself could no longer be destroyed; every error destroys it first.
       reconnectStrategy: () => 1,
       // The only way to reach a socket that is not connected yet.
-      signal: socket.signal,
+      signal,
     },
-  })
+  }
+}
+
+/** The link of a client that has just been told to connect. */
+export function linkOf(
+  own: NodeRedisClient,
+  connected: Promise<unknown>,
+  socket: AbortController,
+  events: LinkEvents,
+): Link {
   own.on('error', (error: Error) => events.onEnd(error))
   own.on('ready', () => events.onReady())
-  own.connect().catch((error: Error) => events.onEnd(error))
+  connected.catch((error: Error) => events.onEnd(error))
   return {
     send: (args) => own.sendCommand(args as string[]),
     end: () => destroy(own, socket),

@@ -2,17 +2,14 @@ import { HeadgateError, InvalidArgumentError, show } from '../../errors.ts'
 import { refuseUnknown } from '../../options.ts'
 import type { RemoteStore } from '../../store.ts'
 import type { Subscribe } from './announcements.ts'
+import type { ClusterClient } from './cluster/client.ts'
+import { ClusterStore } from './cluster/cluster-store.ts'
+import { type IoredisCluster, ioredisCluster, isIoredisCluster } from './cluster/ioredis-cluster.ts'
+import { isNodeRedisCluster, type NodeRedisCluster, nodeRedisCluster } from './cluster/node-redis-cluster.ts'
 import { isCommands, openCommands, type RedisCommands } from './commands.ts'
 import type { OpenLink } from './connection.ts'
 import { isGlide, openGlide, type ValkeyGlideClient } from './glide.ts'
-import {
-  type IoredisClient,
-  isIoredis,
-  isIoredisCluster,
-  listenIoredis,
-  openIoredis,
-  subscriberOfIoredis,
-} from './ioredis.ts'
+import { type IoredisClient, isIoredis, listenIoredis, openIoredis, subscriberOfIoredis } from './ioredis.ts'
 import { isNodeRedis, listenNodeRedis, type NodeRedisClient, openNodeRedis } from './node-redis.ts'
 import {
   canDuplicate,
@@ -24,7 +21,10 @@ import { DECIDE, RedisStore, type Script } from './store.ts'
 
 export type RedisClient = IoredisClient | NodeRedisClient | NodeRedisSentinel | ValkeyGlideClient | RedisCommands
 
-const KNOWN = 'a client of ioredis 5 or 6, iovalkey, node-redis 5 or 6 or Valkey GLIDE, or { send } for any other'
+const KNOWN =
+  'a client of ioredis 5 or 6, iovalkey, node-redis 5 or 6 or Valkey GLIDE, one of the cluster clients of the first three, or { send } for any other'
+
+export type RedisCluster = IoredisCluster | NodeRedisCluster
 
 export interface RedisStoreOptions {
   /** Begins every key, before a colon; default `rate_limit`. Letters, digits and `. _ : -`; at most 64. */
@@ -43,16 +43,20 @@ const PREFIX = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$/
  *
  * The store makes a connection of its own from the client's settings, one that never sends a command
  * twice and never queues; the client itself is not touched. Close the store when done.
- * @param client of ioredis, iovalkey, node-redis or Valkey GLIDE, also behind Sentinels, connected or not; or how to
- *   send commands by any other
+ * @param client of ioredis, iovalkey, node-redis or Valkey GLIDE, also behind Sentinels, or the first three's of a Cluster,
+ *   connected or not; or how to send commands by any other
  * @throws HEADGATE_CLIENT_UNKNOWN for any other client
  */
-export function redisStore(client: RedisClient, options: RedisStoreOptions = {}): RemoteStore {
+export function redisStore(client: RedisClient | RedisCluster, options: RedisStoreOptions = {}): RemoteStore {
   return redisStoreOn(client, options, DECIDE)
 }
 
 /** The same with another build of the script. */
-export function redisStoreOn(client: RedisClient, options: RedisStoreOptions, script: Script): RemoteStore {
+export function redisStoreOn(
+  client: RedisClient | RedisCluster,
+  options: RedisStoreOptions,
+  script: Script,
+): RemoteStore {
   refuseUnknown(options, ['prefix', 'subscriber'], 'redisStore')
   const { prefix = 'rate_limit', subscriber } = options
   if (typeof prefix !== 'string' || !PREFIX.test(prefix)) {
@@ -61,27 +65,35 @@ export function redisStoreOn(client: RedisClient, options: RedisStoreOptions, sc
       `${show(prefix)} is not a letter or digit, then up to 63 of A-Z a-z 0-9 . _ : -`,
     )
   }
-  const open = opener(client)
+  const cluster = clusterOf(client)
+  const store =
+    cluster === undefined
+      ? new RedisStore(opener(client), prefix, script, { subscribe: subscribing(client, subscriber) })
+      : new ClusterStore(cluster, prefix, script)
   const ownPrefix = keyPrefixOf(client)
-  if (ownPrefix !== undefined && ownPrefix.length > 0) {
+  if (ownPrefix !== undefined && `${ownPrefix}` !== '') {
     process.emitWarning(
       `the client's key prefix ${show(`${ownPrefix}`)} is not used for counters, so that every tool sees the same keys; set prefix: instead`,
       { type: 'HeadgateWarning', code: 'HEADGATE_KEY_PREFIX' },
     )
   }
-  return new RedisStore(open, prefix, script, subscribing(client, subscriber))
+  return store
+}
+
+function clusterOf(client: RedisClient | RedisCluster): ClusterClient | undefined {
+  if (typeof client !== 'object' || client === null) return undefined
+  if (isIoredisCluster(client)) return ioredisCluster(client)
+  return isNodeRedisCluster(client) ? nodeRedisCluster(client) : undefined
 }
 
 /** GLIDE has none, and what `send` does to keys is the caller's. */
-function keyPrefixOf(client: RedisClient): string | Uint8Array | undefined {
-  if ('send' in client || 'customCommand' in client) return undefined
-  return 'getSentinelNode' in client ? client._keyPrefix : client.options?.keyPrefix
+function keyPrefixOf(client: object): unknown {
+  const { options, _keyPrefix } = client as { options?: { keyPrefix?: unknown }; _keyPrefix?: unknown }
+  return options?.keyPrefix ?? _keyPrefix
 }
 
-function opener(client: RedisClient): OpenLink {
+function opener(client: object): OpenLink {
   if (typeof client === 'object' && client !== null) {
-    if (isIoredisCluster(client))
-      throw unknownClient('an ioredis Cluster is not supported yet; give a client of a single server')
     if (isIoredis(client)) return (events, timeoutMs) => openIoredis(client, events, timeoutMs)
     if (isNodeRedisSentinel(client)) {
       if (canDuplicate(client)) return (events) => openNodeRedisSentinel(client, events)
@@ -97,14 +109,14 @@ function opener(client: RedisClient): OpenLink {
 }
 
 /** How changes are listened to: by the client that is given for it, else by one made like the other; undefined: not at all. */
-function subscribing(client: RedisClient, subscriber: RedisClient | undefined): Subscribe | undefined {
+function subscribing(client: object, subscriber: RedisClient | undefined): Subscribe | undefined {
   if (subscriber === undefined) {
     if (isIoredis(client)) return (...to) => listenIoredis(subscriberOfIoredis(client), false, ...to)
     if (isNodeRedis(client)) return (...to) => listenNodeRedis(client, undefined, ...to)
     return undefined
   }
   const prefix = keyPrefixOf(subscriber)
-  if (prefix !== undefined && prefix.length > 0) {
+  if (prefix !== undefined && `${prefix}` !== '') {
     throw new InvalidArgumentError(
       'subscriber',
       'its key prefix would stand before the channel too; give a client without',

@@ -10,9 +10,10 @@ import {
   type Verdict,
 } from '../../store.ts'
 import { Announcements, type Subscribe } from './announcements.ts'
-import { Batch } from './batch.ts'
+import { Batch, type Route } from './batch.ts'
 import { Connection, type ConnectionEvents, type Link, type OpenLink } from './connection.ts'
 import { downFault, faultOf, isNoScript } from './faults.ts'
+import { required } from './no-scripts.ts'
 import { ServerClock } from './server-clock.ts'
 import { refuseOldServer } from './server-version.ts'
 
@@ -25,16 +26,32 @@ export interface Script {
 
 export const DECIDE: Script = { text: DECIDE_LUA, sha1: DECIDE_SHA1, extraArgs: () => [] }
 
+/** What a store is part of, and how it hears of changes. */
+export interface StoreTies {
+  /** Where it is a node of a cluster. */
+  readonly member?: Member | undefined
+  readonly subscribe?: Subscribe | undefined
+}
+
 /** How often a batch that surely did not run is sent in all. */
 const MAX_ATTEMPTS = 3
 const ALMOST_DUE_MS = 2
 /** How long after its deadline a batch may stay unanswered before the connection is given up, in ms. */
 const SILENCE_MS = 1000
 
+/** What a node of a cluster does beside a single server's store. */
+export interface Member {
+  routeOf(ticket: Ticket): Route
+  /** On a new link that can run the script, before the first check goes out on it. */
+  prepare(send: Link['send']): Promise<void>
+  onDown(): void
+}
+
 /** Checks of one tick leave in one call of the script, over a connection that is the store's own. */
 export class RedisStore implements RemoteStore, ConnectionEvents {
   readonly kind = 'remote'
-  private readonly prefix: string
+  private readonly route: Route
+  private readonly member: Member | undefined
   private readonly script: Script
   private readonly connection: Connection
   private readonly clock = new ServerClock()
@@ -55,15 +72,35 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
   /** The deadline of the first batch that was sent since Redis was last heard of. */
   private unansweredMs = Number.POSITIVE_INFINITY
 
-  constructor(open: OpenLink, prefix: string, script: Script = DECIDE, subscribe?: Subscribe) {
-    this.prefix = `${prefix}:`
+  constructor(open: OpenLink, prefix: string, script: Script = DECIDE, { member, subscribe }: StoreTies = {}) {
+    this.route = { prefix: `${prefix}:` }
     const warn = (message: string) => this.report(message, 'subscription', 1)
-    this.announcements = new Announcements(this.prefix, subscribe, warn)
+    this.announcements = new Announcements(this.route.prefix, subscribe, warn)
     this.script = script
+    this.member = member
     this.begun = new Promise((resolve) => {
       this.begin = resolve
     })
     this.connection = new Connection(open, this)
+  }
+
+  get connected(): boolean {
+    return this.state === 'ready'
+  }
+
+  /** Whether the first attempt to connect is under way. */
+  get connecting(): boolean {
+    return this.state === 'connecting'
+  }
+
+  /** Why there is no connection. */
+  get fault(): StoreFault {
+    return this.down
+  }
+
+  /** A command beside the checks. */
+  ask(args: readonly string[]): Promise<unknown> {
+    return this.connection.send(args)
   }
 
   submit(ticket: Ticket): void {
@@ -128,13 +165,14 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
   async prepare(send: Link['send']): Promise<void> {
     const sentMs = performance.now()
     // A server that wants a login first cuts whoever sends it as much as the script.
-    const time = await send(['TIME'])
+    const time = await required('TIME', send(['TIME']))
     const [seconds, micros] = time as readonly unknown[]
     const nowUs = Number(seconds) * 1_000_000 + Number(micros)
     if (!Number.isSafeInteger(nowUs)) throw new Error(`TIME was answered by ${brief(time)}`)
     this.clock.see(nowUs, sentMs)
     await refuseOldServer(send)
-    await send(['SCRIPT', 'LOAD', this.script.text])
+    await required('SCRIPT LOAD', send(['SCRIPT', 'LOAD', this.script.text]))
+    await this.member?.prepare(send)
   }
 
   onReady(): void {
@@ -154,6 +192,7 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
     this.begin()
     this.announcements.onDown()
     this.failQueue()
+    this.member?.onDown()
   }
 
   /** Loads the script; whatever is sent afterwards on this link finds it. */
@@ -171,16 +210,29 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
     if (this.silent()) this.connection.renew(new StoreFault('connection', 'Redis no longer answers', true))
     const tickets = this.queue
     this.queue = []
-    let batch = new Batch(this.prefix)
+    if (this.member === undefined) this.sendAll(tickets, () => this.route)
+    else this.sendTogether(tickets, this.member)
+  }
+
+  /** All slots of a node leave in one write. */
+  private sendTogether(tickets: readonly Ticket[], member: Member): void {
+    this.connection.together(() => this.sendAll(tickets, (ticket) => member.routeOf(ticket)))
+  }
+
+  private sendAll(tickets: readonly Ticket[], routeOf: (ticket: Ticket) => Route): void {
+    const batches = new Map<Route, Batch>()
     for (const ticket of tickets) {
       if (ticket.settled) continue
-      if (!batch.hasRoomFor(ticket.check)) {
-        this.send(batch)
-        batch = new Batch(this.prefix)
+      const route = routeOf(ticket)
+      let batch = batches.get(route)
+      if (batch === undefined || !batch.hasRoomFor(ticket.check)) {
+        if (batch !== undefined) this.send(batch)
+        batch = new Batch(route)
+        batches.set(route, batch)
       }
       batch.add(ticket)
     }
-    this.send(batch)
+    for (const batch of batches.values()) this.send(batch)
   }
 
   private send(batch: Batch): void {
@@ -196,6 +248,7 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
     const script = batch.attempt > 0 && this.loading !== undefined ? ['EVAL', text] : ['EVALSHA', sha1]
     const args = [...script, `${batch.keys.length}`, ...batch.keys, input, ...extraArgs(), this.announcements.channel]
     const sentMs = performance.now()
+    if (batch.route.asking === true) this.connection.send(['ASKING']).catch(() => undefined)
     this.connection.send(args).then(
       (reply) => this.receive(batch, reply, sentMs),
       (error: unknown) => this.refused(batch, this.state === 'ready' ? faultOf(error) : this.cut),
@@ -244,7 +297,7 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
       failAll(batch, fault)
       return
     }
-    const again = new Batch(this.prefix, batch.attempt + 1)
+    const again = new Batch(batch.route, batch.attempt + 1)
     // One that is almost due is left to its deadline: it would only make the rest stale again.
     const leastMs = performance.now() + ALMOST_DUE_MS
     for (const ticket of batch.tickets) if (!ticket.settled && ticket.deadlineMs > leastMs) again.add(ticket)
