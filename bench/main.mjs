@@ -2,6 +2,7 @@
 import { loadavg } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import * as algorithms from './algorithms/rows.mjs'
 import { table } from './common/lines.mjs'
 import { startRedis } from './common/redis.mjs'
 import { folder, writeResults } from './common/results.mjs'
@@ -12,7 +13,7 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: { quick: { type: 'boolean', default: false }, prof: { type: 'string' } },
 })
-const tables = { library, gateway }
+const tables = { library, algorithms, gateway }
 const bench = {
   quick: values.quick,
   rounds: values.quick ? 2 : 7,

@@ -10,7 +10,7 @@ import { RateLimiterMemory, RateLimiterRedis, RateLimiterUnion } from 'rate-limi
 const DAY = 86_400
 /** Headgate's keys are `rate_limit:bench:KEY`; the peers get the same names. */
 const PREFIX = 'rate_limit'
-const NAME = 'bench'
+export const NAME = 'bench'
 
 async function connect(port, options) {
   const client = new Redis({ host: '127.0.0.1', port, enableOfflineQueue: false, lazyConnect: true, ...options })
@@ -20,10 +20,10 @@ async function connect(port, options) {
 
 const bucket = ({ limit }) => tokenBucket({ limit, period: '1d' })
 const points = ({ limit }, keyPrefix) => ({ points: limit, duration: DAY, keyPrefix })
-const headgateOk = (decision) => decision.allowed && decision.source === 'store' && !decision.degraded
+export const headgateOk = (decision) => decision.allowed && decision.source === 'store' && !decision.degraded
 const flexibleOk = (res) => res.remainingPoints > 0
 
-async function headgateStore({ port }) {
+export async function headgateStore({ port }) {
   const client = await connect(port)
   // The store makes a connection of its own; the first check waits for it.
   return { client, store: redisStore(client, { prefix: PREFIX }) }

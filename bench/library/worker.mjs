@@ -1,12 +1,14 @@
 // One contender's process: warms up, reports ready, and on a word of its parent does the timed work.
 import { setTimeout as sleep } from 'node:timers/promises'
+import { algorithms } from '../algorithms/contenders.mjs'
 import { contenders } from './contenders.mjs'
 import { added } from './latency.mjs'
 
 const works = { throughput, latency, fill }
+const all = { ...contenders, ...algorithms }
 
 process.once('message', async (spec) => {
-  const contender = await contenders[spec.contender](spec)
+  const contender = await all[spec.contender](spec)
   await works[spec.work](contender, spec)
   // Also writes the profile, where one was asked for.
   process.exit(0)
@@ -38,10 +40,13 @@ async function latency(contender, { keys, perSecond, warmMs, measureMs }) {
   await tell(await added(contender, names, perSecond, measureMs))
 }
 
-/** Writes each key three times, for the parent to look at. */
-async function fill(contender, { keys, callers }) {
+/** Writes each key several times, for the parent to look at. */
+async function fill(contender, { keys, callers, fills = 3, apartMs = 0 }) {
   const names = keyNames(keys)
-  for (let i = 0; i < 3; i++) await fillOnce(contender, names, callers)
+  for (let i = 0; i < fills; i++) {
+    if (i > 0 && apartMs > 0) await sleep(apartMs)
+    await fillOnce(contender, names, callers)
+  }
   await tell({ ready: true })
 }
 
