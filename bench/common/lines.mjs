@@ -1,4 +1,5 @@
 // A line of the table: two numbers, what is between them, and whether that reaches its target.
+import { markdownTable } from './markdown.mjs'
 import { spread } from './numbers.mjs'
 
 /**
@@ -42,7 +43,7 @@ export function table(lines) {
     target(each.target),
     each.wrong > MOST_WRONG ? `not valid: ${percent(each.wrong)} wrong answers` : VERDICTS[each.reached],
   ])
-  return [HEAD, HEAD.map(() => '---'), ...cells].map((row) => `| ${row.join(' | ')} |`).join('\n')
+  return markdownTable(HEAD, cells)
 }
 
 function target(bounds) {

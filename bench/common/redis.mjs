@@ -17,8 +17,8 @@ export async function freePort() {
   return port
 }
 
-export async function startRedis() {
-  const port = await freePort()
+export async function startRedis(onPort) {
+  const port = onPort ?? (await freePort())
   const folder = mkdtempSync(join(tmpdir(), 'headgate-bench-'))
   const args = ['--port', `${port}`, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', folder]
   const child = spawn('redis-server', args, { stdio: 'ignore' })
