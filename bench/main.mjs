@@ -6,6 +6,7 @@ import * as algorithms from './algorithms/rows.mjs'
 import { table } from './common/lines.mjs'
 import { startRedis } from './common/redis.mjs'
 import { folder, writeResults } from './common/results.mjs'
+import { fill } from './figures.mjs'
 import * as gateway from './gateway/rows.mjs'
 import * as library from './library/rows.mjs'
 
@@ -55,6 +56,8 @@ async function run(title, file, rows) {
   const lines = Object.values(results).flatMap((result) => result.lines)
   const written = writeResults(file, bench, results)
   bench.progress('')
+  // Documents give the figures of whole runs.
+  if (file in tables && !bench.quick) fill()
   console.log(`\n## ${title}\n\n${table(lines)}\n\nRuns: ${written}`)
 }
 

@@ -111,7 +111,8 @@ export const contenders = {
   'Headgate fixed window, first hit': headgate(
     ({ fixedWindow }, numbers) => fixedWindow({ ...numbers, align: 'first-hit' }),
     'at most N in a window that begins with its first admitted request; what fits is never refused',
-    judge.firstHit,
+    (attempts, limit) =>
+      judge.firstHit(attempts, { ...limit, opens: ({ admitted, local }) => admitted !== false && !local }),
     "`align: 'first-hit'`",
   ),
   'Headgate sliding window': headgate(
@@ -137,7 +138,8 @@ export const contenders = {
     promises: byFirst,
     judge: judge.firstHit,
     costs: true,
-    options: '`RateLimiterRedis({ points, duration })`, `consume(key, cost)`',
+    options:
+      '`RateLimiterRedis({ points, duration })`, `consume(key, cost)`. It counts the cost of refused requests too',
     make: oneByOne(async (spec, limit, place) => {
       const limiter = await flexible(spec, limit, place)
       return (key, cost) => unlessRefused(limiter.consume(key, cost))
@@ -253,7 +255,8 @@ export const contenders = {
     promises: 'at most N in a window by the clock',
     judge: judge.clock,
     costs: true,
-    options: '`Ratelimit.fixedWindow(N, P)`, its cache of refusals as by default; scripts on plain Redis by an adapter',
+    options:
+      '`Ratelimit.fixedWindow(N, P)`, its cache of refusals as by default; scripts on plain Redis by an adapter. It counts the cost of refused requests too',
     make: oneByOne((spec, { limit, periodMs }, place) =>
       upstash(spec, (Ratelimit) => Ratelimit.fixedWindow(limit, `${periodMs} ms`), place),
     ),

@@ -124,26 +124,32 @@ export function weighted(attempts, { limit, periodMs }) {
   }
 }
 
-/** At most `limit` in each window; a window opens with the first attempt when none is open. */
-export function firstHit(attempts, { limit, periodMs }) {
+/** At most `limit` in each window; one opens with the first attempt that `opens` it when none is open. */
+export function firstHit(attempts, { limit, periodMs, opens = () => true }) {
   const windows = []
+  const outside = new Set()
   let unsure
   for (const attempt of attempts) {
     const open = windows.at(-1)
     if (open === undefined || attempt.sentMs > open.toMs + periodMs + SLACK_MS) {
+      if (!opens(attempt)) {
+        if (unsure === undefined) outside.add(attempt)
+        continue
+      }
       const fromMs = unsure ?? attempt.sentMs
       windows.push({ fromMs, toMs: attempt.receivedMs, sure: [attempt], maybe: open?.late ?? [], late: [] })
       unsure = undefined
     } else if (attempt.receivedMs < open.fromMs + periodMs - SLACK_MS) open.sure.push(attempt)
     else {
       // It may be the last of this window, or open the next.
-      unsure ??= attempt.sentMs
+      if (opens(attempt)) unsure ??= attempt.sentMs
       open.late.push(attempt)
     }
   }
   return {
     over: least(windows.map(({ sure }) => units(passed(sure)) - limit)),
     hasRoom(attempt) {
+      if (outside.has(attempt)) return attempt.cost <= limit
       const open = windows.find(({ sure }) => sure.includes(attempt))
       if (open === undefined) return false
       const before = [...open.sure, ...open.maybe].filter(({ sentMs }) => sentMs <= attempt.receivedMs)

@@ -63,16 +63,16 @@ function playersOf(trace) {
 /** Each counter by itself; a refusal is wrong where the request fitted all limits that it was asked of. */
 function judged({ judge }, attempts, { limits, awayMs }) {
   const byKey = [...grouped(attempts).values()]
-  const each = byKey
-    .flatMap((ofKey) => lives(ofKey, awayMs))
-    .map((ofLife) => {
-      const judgements = limits.map((limit) => judge(ofLife, limit))
+  const each = byKey.flatMap((ofKey) => {
+    const whole = limits.map((limit) => judge(ofKey, limit))
+    return lives(ofKey, awayMs).map((ofLife) => {
+      const judgements = ofLife === ofKey ? whole : limits.map((limit) => judge(ofLife, limit))
+      // Who remembers what the server has forgotten is right to refuse.
+      const fits = (attempt) => [...judgements, ...whole].every(({ hasRoom }) => hasRoom(attempt))
       const refused = ofLife.filter(({ admitted, local }) => admitted === false && !local)
-      return {
-        over: Math.max(...judgements.map(({ over }) => over)),
-        wronglyRefused: units(refused.filter((attempt) => judgements.every(({ hasRoom }) => hasRoom(attempt)))),
-      }
+      return { over: Math.max(...judgements.map(({ over }) => over)), wronglyRefused: units(refused.filter(fits)) }
     })
+  })
   const tookMs = attempts.map(({ sentMs, receivedMs }) => receivedMs - sentMs)
   return {
     asked: units(attempts),

@@ -14,6 +14,8 @@ export const wire = { measure: 'bytes on the wire a decision', of: (run) => run.
 /** Contenders that are one of the others under another load. */
 const variants = {
   'headgate, one process': { contender: 'headgate', processes: 1 },
+  'headgate, 16 callers': { contender: 'headgate', callers: 16 },
+  'headgate, 1 caller': { contender: 'headgate', callers: 1 },
   'headgate, 1,000 keys': { contender: 'headgate', keys: 1000 },
 }
 

@@ -1,6 +1,7 @@
 // The library's rows: what is run in each, and which of its numbers are held against which target.
 import { compare, statement } from '../common/lines.mjs'
 import { spread } from '../common/numbers.mjs'
+import { announcements } from './announcements.mjs'
 import { contenders } from './contenders.mjs'
 import { bytesOf, clientCpu, inTurns, rate, redisCpu, throughput, USUAL, wire } from './in-turns.mjs'
 import { measure } from './measure.mjs'
@@ -40,7 +41,14 @@ export const rows = {
       RateLimiterMemory: [{ ...rate, atLeast: 2 }, clientCpu],
     }),
 
+  batches: (bench) =>
+    inTurns(bench, 'batches: 256 callers', USUAL, ['headgate'], {
+      'headgate, 16 callers': [rate, redisCpu, clientCpu, wire],
+      'headgate, 1 caller': [rate, redisCpu, clientCpu, wire],
+    }),
+
   latency,
+  announcements,
   bytes,
 
   keys: (bench) =>

@@ -52,6 +52,13 @@ describe('what passed is held against its promise', () => {
     expect(verdict(judge as typeof any, attempts).wrong).toEqual(wrong)
   })
 
+  it('lets a window be opened by what is charged only, where that is the promise', () => {
+    const opens = ({ admitted }: { admitted?: boolean | undefined }) => admitted === true
+    const attempts = [no(0), yes(800), yes(900), no(1200), no(1900)]
+    const { over, hasRoom } = firstHit(attempts, { ...limit, opens })
+    expect([over, ...attempts.filter((each) => !each.admitted).map(hasRoom)]).toEqual([0, true, false, true])
+  })
+
   it('counts units, not requests', () => {
     expect(verdict(any, [yes(0, { cost: 2 }), yes(10, { cost: 3 })]).over).toBe(3)
     expect(mostWithin([yes(0, { cost: 2 }), yes(10)], 1000)).toBe(3)
