@@ -125,7 +125,7 @@ export function weighted(attempts, { limit, periodMs }) {
 }
 
 /** At most `limit` in each window; one opens with the first attempt that `opens` it when none is open. */
-export function firstHit(attempts, { limit, periodMs, opens = () => true }) {
+export function firstHit(attempts, { limit, periodMs, opens = (_attempt) => true }) {
   const windows = []
   const outside = new Set()
   let unsure
