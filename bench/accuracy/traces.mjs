@@ -99,7 +99,7 @@ export const traces = {
   },
   restart: {
     title: 'A restart of Redis',
-    what: 'Twice the limit at random instants; in the middle the server is killed and started anew, empty. Nobody promises to remember, so each life of the server is judged by itself; what was forgotten shows in the most in a period.',
+    what: 'Twice the limit at random instants; in the middle the server is killed and started anew, empty. Nobody promises to remember, so each life of the server is judged by itself; what was forgotten shows in the most in a period. What Headgate passes without Redis meanwhile, from its local share, counts as over.',
     events: (spec, random) => poisson(spec, random, { times: 2, periods: 3 }),
     restartAt: 1.5,
   },

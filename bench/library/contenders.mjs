@@ -59,6 +59,17 @@ export const contenders = {
     const limiter = createLimiter({ name: NAME, store, limit: bucket(spec) })
     return { check: (key) => limiter.check(key), ok: headgateOk, client }
   },
+  async 'headgate, alone on 64 connections'(spec) {
+    const limiters = await Promise.all(Array.from({ length: 64 }, () => contenders.headgate(spec)))
+    // As 64 instances that are not busy: each connection has one check at a time, so that each is a call of its own.
+    async function check(key) {
+      const limiter = limiters.pop()
+      const decision = await limiter.check(key)
+      limiters.push(limiter)
+      return decision
+    }
+    return { check, ok: headgateOk }
+  },
   async 'headgate, three limits'(spec) {
     const { store } = await headgateStore(spec)
     const limits = { global: bucket(spec), ip: bucket(spec), user: bucket(spec) }

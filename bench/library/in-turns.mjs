@@ -15,7 +15,7 @@ export const wire = { measure: 'bytes on the wire a decision', of: (run) => run.
 const variants = {
   'headgate, one process': { contender: 'headgate', processes: 1 },
   'headgate, 16 callers': { contender: 'headgate', callers: 16 },
-  'headgate, 1 caller': { contender: 'headgate', callers: 1 },
+  'headgate, alone on 64 connections': { callers: 64 },
   'headgate, 1,000 keys': { contender: 'headgate', keys: 1000 },
 }
 

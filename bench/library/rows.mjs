@@ -44,7 +44,7 @@ export const rows = {
   batches: (bench) =>
     inTurns(bench, 'batches: 256 callers', USUAL, ['headgate'], {
       'headgate, 16 callers': [rate, redisCpu, clientCpu, wire],
-      'headgate, 1 caller': [rate, redisCpu, clientCpu, wire],
+      'headgate, alone on 64 connections': [rate, redisCpu, clientCpu, wire],
     }),
 
   latency,

@@ -45,7 +45,7 @@ const batchesTable = ({ library }) =>
   costTable(library, 'batches', {
     '256 callers at once': 'headgate',
     '16 callers at once': 'headgate, 16 callers',
-    '1 caller at a time': 'headgate, 1 caller',
+    '64 instances, 1 caller each': 'headgate, alone on 64 connections',
   })
 
 const algorithmsTable = ({ algorithms }) =>
