@@ -2,9 +2,11 @@
 import { loadavg } from 'node:os'
 import { join } from 'node:path'
 import { parseArgs } from 'node:util'
+import * as algorithms from './algorithms/rows.mjs'
 import { table } from './common/lines.mjs'
 import { startRedis } from './common/redis.mjs'
 import { folder, writeResults } from './common/results.mjs'
+import { fill } from './figures.mjs'
 import * as gateway from './gateway/rows.mjs'
 import * as library from './library/rows.mjs'
 
@@ -12,7 +14,7 @@ const { values, positionals } = parseArgs({
   allowPositionals: true,
   options: { quick: { type: 'boolean', default: false }, prof: { type: 'string' } },
 })
-const tables = { library, gateway }
+const tables = { library, algorithms, gateway }
 const bench = {
   quick: values.quick,
   rounds: values.quick ? 2 : 7,
@@ -54,6 +56,8 @@ async function run(title, file, rows) {
   const lines = Object.values(results).flatMap((result) => result.lines)
   const written = writeResults(file, bench, results)
   bench.progress('')
+  // Documents give the figures of whole runs.
+  if (file in tables && !bench.quick) fill()
   console.log(`\n## ${title}\n\n${table(lines)}\n\nRuns: ${written}`)
 }
 

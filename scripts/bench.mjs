@@ -1,7 +1,8 @@
-// `npm run bench`: Headgate against its peers, on a Redis of its own. bench/README.md says how.
+// `npm run bench` and `npm run accuracy`: Headgate beside its peers, on a Redis of its own. bench/README.md says how.
 //   npm run bench -- library            one table (or gateway, or a row such as memory)
 //   npm run bench -- --quick            short runs, only to see that everything works
 //   npm run bench -- --prof headgate    one run of one contender with a CPU profile
+// The first argument, which package.json gives, is the program; it begins when everything is installed and built.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { build } from './build.mjs'
@@ -25,5 +26,5 @@ await install()
 await installPeers()
 await build()
 await getServers()
-const { code } = await run(['node', 'bench/main.mjs', ...process.argv.slice(2)])
+const { code } = await run(['node', ...process.argv.slice(2)])
 process.exitCode = code

@@ -1,4 +1,5 @@
 // A line of the table: two numbers, what is between them, and whether that reaches its target.
+import { markdownTable } from './markdown.mjs'
 import { spread } from './numbers.mjs'
 
 /**
@@ -11,7 +12,7 @@ export function compare(about, own, other) {
   return line(about, { own: spread(own.map(about.of)), other: spread(other.map(about.of)), value, runs })
 }
 
-/** The same for a value that is not a ratio. */
+/** The same for a value that is not a ratio; without a peer there is no `other`. */
 export function statement(about, numbers) {
   return line(about, numbers)
 }
@@ -36,13 +37,13 @@ export function table(lines) {
     each.work,
     each.measure,
     number(each.own.median, each.digits),
-    each.peer,
-    number(each.other.median, each.digits),
+    each.peer ?? '',
+    each.other === undefined ? '' : number(each.other.median, each.digits),
     `${number(each.value.median, 2)} (${number(each.value.min, 2)}–${number(each.value.max, 2)})`,
     target(each.target),
     each.wrong > MOST_WRONG ? `not valid: ${percent(each.wrong)} wrong answers` : VERDICTS[each.reached],
   ])
-  return [HEAD, HEAD.map(() => '---'), ...cells].map((row) => `| ${row.join(' | ')} |`).join('\n')
+  return markdownTable(HEAD, cells)
 }
 
 function target(bounds) {

@@ -17,8 +17,8 @@ export async function freePort() {
   return port
 }
 
-export async function startRedis() {
-  const port = await freePort()
+export async function startRedis(onPort) {
+  const port = onPort ?? (await freePort())
   const folder = mkdtempSync(join(tmpdir(), 'headgate-bench-'))
   const args = ['--port', `${port}`, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', folder]
   const child = spawn('redis-server', args, { stdio: 'ignore' })
@@ -43,6 +43,8 @@ export async function startRedis() {
      * give back memory, also that of whoever was measured before.
      */
     cpuUs: async () => 1e6 * (await sum('cpu', ['used_cpu_user_main_thread', 'used_cpu_sys_main_thread'])),
+    /** What it has read from sockets and written to them so far, in bytes. */
+    wireBytes: () => sum('stats', ['total_net_input_bytes', 'total_net_output_bytes']),
     /** What it has allocated, in bytes. */
     usedBytes: () => sum('memory', ['used_memory']),
     /** Empties it; its own threads are done with that when this returns. */

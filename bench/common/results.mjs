@@ -9,10 +9,9 @@ export const folder = join(import.meta.dirname, '../results')
 /** Writes everything that was measured, with what it was measured on. */
 export function writeResults(name, bench, rows) {
   mkdirSync(folder, { recursive: true })
-  const { rounds, warmMs, measureMs, quick } = bench
-  const method = { rounds, warmMs, measureMs, quick }
-  const file = join(folder, `${quick ? 'quick-' : ''}${name}.json`)
-  writeFileSync(file, `${JSON.stringify({ ...machine(bench), method, rows }, null, 2)}\n`)
+  const { redis, loadBefore, progress, ...method } = bench
+  const file = join(folder, `${method.quick ? 'quick-' : ''}${name}.json`)
+  writeFileSync(file, `${JSON.stringify({ ...machine({ redis, loadBefore }), method, rows }, null, 2)}\n`)
   return file
 }
 

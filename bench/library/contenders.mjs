@@ -10,7 +10,7 @@ import { RateLimiterMemory, RateLimiterRedis, RateLimiterUnion } from 'rate-limi
 const DAY = 86_400
 /** Headgate's keys are `rate_limit:bench:KEY`; the peers get the same names. */
 const PREFIX = 'rate_limit'
-const NAME = 'bench'
+export const NAME = 'bench'
 
 async function connect(port, options) {
   const client = new Redis({ host: '127.0.0.1', port, enableOfflineQueue: false, lazyConnect: true, ...options })
@@ -20,10 +20,10 @@ async function connect(port, options) {
 
 const bucket = ({ limit }) => tokenBucket({ limit, period: '1d' })
 const points = ({ limit }, keyPrefix) => ({ points: limit, duration: DAY, keyPrefix })
-const headgateOk = (decision) => decision.allowed && decision.source === 'store' && !decision.degraded
+export const headgateOk = (decision) => decision.allowed && decision.source === 'store' && !decision.degraded
 const flexibleOk = (res) => res.remainingPoints > 0
 
-async function headgateStore({ port }) {
+export async function headgateStore({ port }) {
   const client = await connect(port)
   // The store makes a connection of its own; the first check waits for it.
   return { client, store: redisStore(client, { prefix: PREFIX }) }
@@ -58,6 +58,17 @@ export const contenders = {
     const { client, store } = await headgateStore(spec)
     const limiter = createLimiter({ name: NAME, store, limit: bucket(spec) })
     return { check: (key) => limiter.check(key), ok: headgateOk, client }
+  },
+  async 'headgate, alone on 64 connections'(spec) {
+    const limiters = await Promise.all(Array.from({ length: 64 }, () => contenders.headgate(spec)))
+    // As 64 instances that are not busy: each connection has one check at a time, so that each is a call of its own.
+    async function check(key) {
+      const limiter = limiters.pop()
+      const decision = await limiter.check(key)
+      limiters.push(limiter)
+      return decision
+    }
+    return { check, ok: headgateOk }
   },
   async 'headgate, three limits'(spec) {
     const { store } = await headgateStore(spec)

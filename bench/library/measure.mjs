@@ -8,19 +8,20 @@ const worker = join(import.meta.dirname, 'worker.mjs')
  * One run: a fresh process for each of `processes`, Redis emptied before, its CPU time taken around the
  * timed part, which is the only thing that happens then.
  * @param spec what the worker reads
- * @param {{ processes?: number, execArgv?: string[], before?: () => Promise<unknown> }} [options]
- *   before: looked at when the workers are ready, instead of timed work
+ * @param {{ processes?: number, execArgv?: string[], inspect?: () => Promise<unknown> }} [options]
+ *   inspect: looked at when the workers are ready, instead of timed work
  */
 export async function measure(redis, spec, { processes = 1, execArgv = [], inspect } = {}) {
   await redis.flush()
   const children = Array.from({ length: processes }, () => start({ ...spec, port: redis.port }, execArgv))
   await Promise.all(children.map((child) => child.next()))
   const inspected = await inspect?.()
-  const before = await redis.cpuUs()
+  const before = [await redis.wireBytes(), await redis.cpuUs()]
   const results = inspect ? [] : await Promise.all(children.map((child) => child.answer()))
-  const redisUs = (await redis.cpuUs()) - before
+  const redisUs = (await redis.cpuUs()) - before[1]
+  const wireBytes = (await redis.wireBytes()) - before[0]
   await Promise.all(children.map((child) => child.end()))
-  return inspect ? inspected : { results, redisUs }
+  return inspect ? inspected : { results, redisUs, wireBytes }
 }
 
 function start(spec, execArgv) {

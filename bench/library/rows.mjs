@@ -1,39 +1,34 @@
 // The library's rows: what is run in each, and which of its numbers are held against which target.
-import { Redis } from 'ioredis'
 import { compare, statement } from '../common/lines.mjs'
 import { spread } from '../common/numbers.mjs'
+import { announcements } from './announcements.mjs'
 import { contenders } from './contenders.mjs'
+import { bytesOf, clientCpu, inTurns, rate, redisCpu, throughput, USUAL, wire } from './in-turns.mjs'
 import { measure } from './measure.mjs'
 
-/** One check's way in all rows but where a row says otherwise. */
-const USUAL = { work: 'throughput', keys: 100_000, limit: 10_000, callers: 256 }
 /** So many checks of one key never reach it. */
 const HOT = { ...USUAL, keys: 1, limit: 1_000_000_000 }
-
-const rate = { measure: 'decisions/s', of: (run) => run.perSecond }
-const redisCpu = { measure: 'Redis CPU, µs a decision', of: (run) => run.redisUs, digits: 2 }
-const clientCpu = { measure: 'client CPU, µs a decision', of: (run) => run.clientUs, digits: 2 }
 
 /** Name → what runs it, giving `{ runs, lines }`. */
 export const rows = {
   'one-limit': (bench) =>
     inTurns(bench, 'one limit', USUAL, ['headgate'], {
-      'rate-limiter-flexible': [{ ...rate, atLeast: 2.7 }, { ...redisCpu, atMost: 0.5 }, clientCpu],
-      'rate-limiter-flexible, pipelining': [{ ...rate, atLeast: 2.7 }, { ...redisCpu, atMost: 0.5 }, clientCpu],
-      'rate-limit-redis': [{ ...rate, atLeast: 2.2 }, redisCpu, clientCpu],
-      'rate-limit-redis, pipelining': [{ ...rate, atLeast: 2.2 }, redisCpu, clientCpu],
+      'rate-limiter-flexible': [{ ...rate, atLeast: 2.7 }, { ...redisCpu, atMost: 0.5 }, clientCpu, wire],
+      'rate-limiter-flexible, pipelining': [{ ...rate, atLeast: 2.7 }, { ...redisCpu, atMost: 0.5 }, clientCpu, wire],
+      'rate-limit-redis': [{ ...rate, atLeast: 2.2 }, redisCpu, clientCpu, wire],
+      'rate-limit-redis, pipelining': [{ ...rate, atLeast: 2.2 }, redisCpu, clientCpu, wire],
     }),
 
   'three-limits': (bench) =>
     inTurns(bench, 'three limits, all or nothing', USUAL, ['headgate, three limits'], {
-      RateLimiterUnion: [{ ...rate, atLeast: 4.7 }, { ...redisCpu, atMost: 0.35 }, clientCpu],
-      'RateLimiterUnion, pipelining': [{ ...rate, atLeast: 4.7 }, { ...redisCpu, atMost: 0.35 }, clientCpu],
+      RateLimiterUnion: [{ ...rate, atLeast: 4.7 }, { ...redisCpu, atMost: 0.35 }, clientCpu, wire],
+      'RateLimiterUnion, pipelining': [{ ...rate, atLeast: 4.7 }, { ...redisCpu, atMost: 0.35 }, clientCpu, wire],
     }),
 
   'hot-key': (bench) =>
     inTurns(bench, 'one hot key', HOT, ['headgate'], {
-      'rate-limiter-flexible': [{ ...rate, atLeast: 7 }, redisCpu, clientCpu],
-      'rate-limiter-flexible, pipelining': [{ ...rate, atLeast: 7 }, redisCpu, clientCpu],
+      'rate-limiter-flexible': [{ ...rate, atLeast: 7 }, redisCpu, clientCpu, wire],
+      'rate-limiter-flexible, pipelining': [{ ...rate, atLeast: 7 }, redisCpu, clientCpu, wire],
     }),
 
   processes: (bench) =>
@@ -46,7 +41,14 @@ export const rows = {
       RateLimiterMemory: [{ ...rate, atLeast: 2 }, clientCpu],
     }),
 
+  batches: (bench) =>
+    inTurns(bench, 'batches: 256 callers', USUAL, ['headgate'], {
+      'headgate, 16 callers': [rate, redisCpu, clientCpu, wire],
+      'headgate, alone on 64 connections': [rate, redisCpu, clientCpu, wire],
+    }),
+
   latency,
+  announcements,
   bytes,
 
   keys: (bench) =>
@@ -55,50 +57,12 @@ export const rows = {
     }),
 }
 
-/** Those that are one of the contenders under another load. */
-const variants = {
-  'headgate, one process': { contender: 'headgate', processes: 1 },
-  'headgate, 1,000 keys': { contender: 'headgate', keys: 1000 },
-}
-
-/** Everybody in turns, as often as there are rounds; then each peer's runs beside Headgate's of the same rounds. */
-async function inTurns(bench, work, spec, [own], peers) {
-  const names = [own, ...Object.keys(peers)]
-  const runs = Object.fromEntries(names.map((name) => [name, []]))
-  for (let round = 1; round <= bench.rounds; round++) {
-    for (const name of names) {
-      bench.progress(`${work}: round ${round} of ${bench.rounds}, ${name}`)
-      runs[name].push(await throughput(bench, { ...spec, contender: name, ...variants[name] }))
-    }
-  }
-  const lines = Object.entries(peers).flatMap(([peer, measures]) =>
-    measures.map((each) => compare({ work, peer, ...each }, runs[own], runs[peer])),
-  )
-  return { runs, lines }
-}
-
 export const names = Object.keys(contenders)
 
 /** One run of one contender; `execArgv` makes node write a profile of it. */
 export async function profile(bench, contender, execArgv) {
   const run = await throughput(bench, { ...USUAL, contender }, execArgv)
   return `${Math.round(run.perSecond)} decisions/s, ${run.clientUs.toFixed(2)} µs of client CPU each`
-}
-
-async function throughput(bench, { processes = 1, ...spec }, execArgv) {
-  const timing = { warmMs: bench.warmMs, measureMs: bench.measureMs }
-  const { results, redisUs } = await measure(bench.redis, { ...spec, ...timing }, { processes, execArgv })
-  const sum = (name) => results.reduce((total, result) => total + result[name], 0)
-  const decisions = sum('decisions') - sum('wrong')
-  return {
-    perSecond:
-      results.reduce((total, { decisions, wrong, elapsedMs }) => total + (decisions - wrong) / elapsedMs, 0) * 1000,
-    redisUs: redisUs / decisions,
-    clientUs: sum('cpuUs') / decisions,
-    decisions,
-    /** Decided without the store, or refused. */
-    wrong: sum('wrong'),
-  }
 }
 
 async function latency(bench) {
@@ -130,10 +94,7 @@ async function bytes(bench) {
   const runs = {}
   for (const contender of ['headgate', 'rate-limiter-flexible', 'rate-limit-redis']) {
     bench.progress(`bytes a key: ${contender}`)
-    await bench.redis.flush()
-    const emptyBytes = await bench.redis.usedBytes()
-    const spec = { ...USUAL, contender, work: 'fill', keys: bench.quick ? 10_000 : 100_000 }
-    runs[contender] = [await measure(bench.redis, spec, { inspect: () => bytesOfKeys({ ...bench.redis, emptyBytes }) })]
+    runs[contender] = [await bytesOf(bench, { contender, keys: bench.quick ? 10_000 : 100_000 })]
   }
   const of = (run) => run.bytes
   const about = { work: 'token bucket', measure: 'bytes a key (MEMORY USAGE)', of, digits: 1 }
@@ -143,17 +104,7 @@ async function bytes(bench) {
     compare({ ...about, peer: 'rate-limiter-flexible', atMost: 1.7 }, headgate, flexible),
     compare({ ...about, peer: 'rate-limit-redis' }, headgate, redis),
     compare({ ...whole, peer: 'rate-limiter-flexible' }, headgate, flexible),
+    compare({ ...whole, peer: 'rate-limit-redis' }, headgate, redis),
   ]
   return { runs, lines }
-}
-
-/** The mean over every key that a limiter wrote. */
-async function bytesOfKeys({ port, emptyBytes, usedBytes }) {
-  const grown = (await usedBytes()) - emptyBytes
-  const client = new Redis({ host: '127.0.0.1', port, enableAutoPipelining: true })
-  const keys = await client.keys('rate_limit:bench:*')
-  const sizes = await Promise.all(keys.map((key) => client.call('MEMORY', 'USAGE', key, 'SAMPLES', '0')))
-  client.disconnect()
-  const bytes = sizes.reduce((total, size) => total + size, 0) / keys.length
-  return { keys: keys.length, example: keys[0], bytes, usedBytes: grown / keys.length }
 }

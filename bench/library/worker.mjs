@@ -1,12 +1,16 @@
 // One contender's process: warms up, reports ready, and on a word of its parent does the timed work.
 import { setTimeout as sleep } from 'node:timers/promises'
+import { algorithms } from '../algorithms/contenders.mjs'
 import { contenders } from './contenders.mjs'
 import { added } from './latency.mjs'
 
 const works = { throughput, latency, fill }
+/** Who writes all keys before the timed part, however few callers there are in it. */
+const FILLERS = 64
+const all = { ...contenders, ...algorithms }
 
 process.once('message', async (spec) => {
-  const contender = await contenders[spec.contender](spec)
+  const contender = await all[spec.contender](spec)
   await works[spec.work](contender, spec)
   // Also writes the profile, where one was asked for.
   process.exit(0)
@@ -21,7 +25,7 @@ function tell(message) {
 
 async function throughput(contender, { keys, callers, warmMs, measureMs }) {
   const names = keyNames(keys)
-  await fillOnce(contender, names, callers)
+  await fillOnce(contender, names, FILLERS)
   await callFor(contender, names, callers, warmMs)
   await tell({ ready: true })
   const cpu = process.cpuUsage()
@@ -32,16 +36,19 @@ async function throughput(contender, { keys, callers, warmMs, measureMs }) {
 
 async function latency(contender, { keys, perSecond, warmMs, measureMs }) {
   const names = keyNames(keys)
-  await fillOnce(contender, names, 256)
+  await fillOnce(contender, names, FILLERS)
   await added(contender, names, perSecond, warmMs)
   await tell({ ready: true })
   await tell(await added(contender, names, perSecond, measureMs))
 }
 
-/** Writes each key three times, for the parent to look at. */
-async function fill(contender, { keys, callers }) {
+/** Writes each key several times, for the parent to look at. */
+async function fill(contender, { keys, fills = 3, apartMs = 0 }) {
   const names = keyNames(keys)
-  for (let i = 0; i < 3; i++) await fillOnce(contender, names, callers)
+  for (let i = 0; i < fills; i++) {
+    if (i > 0 && apartMs > 0) await sleep(apartMs)
+    await fillOnce(contender, names, FILLERS)
+  }
   await tell({ ready: true })
 }
 
