@@ -21,5 +21,6 @@ export function redisStoreOnClock(
     text: DECIDE_TEST_LUA,
     sha1: DECIDE_TEST_SHA1,
     extraArgs: () => [`${clock()}`],
+    onServerClock: false,
   })
 }

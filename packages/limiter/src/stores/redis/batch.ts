@@ -75,10 +75,10 @@ export class Batch {
 
   /**
    * Hands the script's reply to its callers.
-   * @param writtenMs when the batch was sent
+   * @param writtenMs when the batch was sent; undefined: on a clock of a test
    * @returns false when the reply is not of the form that this batch must have
    */
-  answer(reply: readonly number[], writtenMs: number): boolean {
+  answer(reply: readonly number[], writtenMs: number | undefined): boolean {
     const verdicts: Verdict[] = []
     let at = 3
     for (const { check } of this.tickets) {
@@ -156,7 +156,12 @@ interface Read extends Verdict {
   readonly end: number
 }
 
-function readVerdict({ parts, operation }: Check, reply: readonly number[], from: number, writtenMs: number): Read {
+function readVerdict(
+  { parts, operation }: Check,
+  reply: readonly number[],
+  from: number,
+  writtenMs: number | undefined,
+): Read {
   const nowUs = reply[1] as number
   const code = reply[from]
   let at = from + 1
@@ -173,5 +178,16 @@ function readVerdict({ parts, operation }: Check, reply: readonly number[], from
   if (operation !== undefined && OPERATIONS[operation.name].onKeys) end += parts.length
   else for (const { limit } of parts) end += limit.viewSize
   const firm = code !== 3
-  return { allowed: code === 1, nowUs, view: reply, at, result, blockedPart, blockedUs, firm, writtenMs, end }
+  return {
+    allowed: code === 1,
+    nowUs,
+    view: reply,
+    at,
+    result,
+    blockedPart,
+    blockedUs,
+    firm,
+    end,
+    ...(writtenMs !== undefined && { writtenMs }),
+  }
 }

@@ -22,9 +22,11 @@ export interface Script {
   readonly text: string
   readonly sha1: string
   readonly extraArgs: () => readonly string[]
+  /** Whether it goes by the server's clock; only then do its instants come as this process's clock goes. */
+  readonly onServerClock: boolean
 }
 
-export const DECIDE: Script = { text: DECIDE_LUA, sha1: DECIDE_SHA1, extraArgs: () => [] }
+export const DECIDE: Script = { text: DECIDE_LUA, sha1: DECIDE_SHA1, extraArgs: () => [], onServerClock: true }
 
 /** What a store is part of, and how it hears of changes. */
 export interface StoreTies {
@@ -270,7 +272,7 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
         this.resend(batch, new StoreFault('stale', 'the check met a calendar window that was not open', true))
         return
       }
-      if (batch.answer(numbers, sentMs)) {
+      if (batch.answer(numbers, this.script.onServerClock ? sentMs : undefined)) {
         const tookMs = performance.now() - sentMs
         for (const roundTrip of this.roundTrips) roundTrip(tookMs, batch.tickets.length)
         if (garbage > 0) this.report('unreadable state in Redis was replaced', 'garbage', garbage)
