@@ -83,7 +83,7 @@ export interface Verdict {
   /** Of a refusal: nothing can make room before the views say so, but what `watchChanges` tells of. Absent: not known. */
   readonly firm?: boolean
   /** When the store was asked, on `performance.now()`; absent: it is in this process. */
-  readonly writtenMs?: number
+  readonly writtenMs?: number | undefined
   /** In the order of the check's followers. */
   readonly followers?: readonly Verdict[] | undefined
 }
