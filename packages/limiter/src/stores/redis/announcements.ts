@@ -17,6 +17,11 @@ export interface Subscription {
 /** Begins to listen; its events come later, never within the call. */
 export type Subscribe = (channel: string, events: SubscriptionEvents) => Subscription
 
+/** @param prefix what begins every key, with its colon */
+export function channelOf(prefix: string): string {
+  return `${prefix}~:changes`
+}
+
 /** How many attempts may fail in a row before it is told: a server that ends takes this connection first. */
 const DOUBTFUL = 3
 
@@ -46,7 +51,7 @@ export class Announcements {
   /** @param prefix what begins every key, with its colon */
   constructor(prefix: string, subscribe: Subscribe | undefined, warn: (message: string) => void) {
     this.prefix = prefix
-    this.channel = `${prefix}~:changes`
+    this.channel = channelOf(prefix)
     this.subscribe = subscribe
     this.warn = warn
   }
@@ -120,7 +125,8 @@ export class Announcements {
 
   private told(text: string): void {
     if (!text.startsWith(this.prefix)) return
-    const key = text.slice(this.prefix.length)
+    // In a cluster a tag comes next; no rule begins like one.
+    const key = text.slice(this.prefix.length).replace(/^\{[^}]*\}:/, '')
     for (const { onChange } of this.listeners) onChange(key)
   }
 

@@ -118,8 +118,10 @@ export function listenIoredis(
   }
 }
 
-export function subscriberOfIoredis(client: IoredisClient): IoredisClient {
+/** @param address of the server, where it is another than the client's */
+export function subscriberOfIoredis(client: IoredisClient, address: object = {}): IoredisClient {
   return client.duplicate({
+    ...address,
     retryStrategy: () => null,
     reconnectOnError: null,
     autoResubscribe: false,

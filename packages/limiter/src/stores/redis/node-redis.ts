@@ -78,40 +78,38 @@ export function linkOf(
   }
 }
 
-/** @param subscriber a client of its user's, who connects and ends it; else one is made like the client */
-export function listenNodeRedis(
-  client: NodeRedisClient,
-  subscriber: NodeRedisClient | undefined,
+/** Listens on a connection made like the client's. */
+export function listenNodeRedis(client: NodeRedisClient, channel: string, events: SubscriptionEvents): Subscription {
+  const socket = new AbortController()
+  const own = client.duplicate(linkOptions(client.options?.socket, LISTEN_TIMEOUT_MS, socket.signal))
+  return listenOn(own, { connected: own.connect(), socket }, channel, events)
+}
+
+/** How long a connection to listen on may take to be made, in ms. */
+export const LISTEN_TIMEOUT_MS = 1000
+
+/** @param made how the client is ended that was made for this alone; absent: its user connects and ends it */
+export function listenOn(
+  own: NodeRedisClient,
+  made: { connected: Promise<unknown>; socket: AbortController } | undefined,
   channel: string,
   events: SubscriptionEvents,
 ): Subscription {
-  const socket = new AbortController()
-  const own =
-    subscriber ??
-    client.duplicate({
-      ...PLAIN,
-      socket: {
-        ...client.options?.socket,
-        socketTimeout: undefined,
-        reconnectStrategy: () => 1,
-        signal: socket.signal,
-      },
-    })
   const message = (text: string) => events.onMessage(text)
   const error = (cause: Error) => events.onLost(cause)
   // A client that came back has subscribed by itself; asked for again, it says when it has.
   const ready = () => void own.subscribe(channel, message).then(events.onLive, events.onLost)
   own.on('error', error)
   own.on('ready', ready)
-  if (own.isReady) ready()
-  else if (subscriber === undefined) own.connect().catch(events.onLost)
+  if (made !== undefined) made.connected.catch(events.onLost)
+  else if (own.isReady) ready()
   return {
     async end() {
       own.off('ready', ready)
       own.off('error', error as () => void)
-      if (subscriber === undefined) {
+      if (made !== undefined) {
         own.on('error', () => undefined)
-        await destroy(own, socket)
+        await destroy(own, made.socket)
       } else if (own.isReady) await own.unsubscribe(channel, message).catch(() => undefined)
     },
   }

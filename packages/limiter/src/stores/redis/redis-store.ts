@@ -10,14 +10,15 @@ import { isCommands, openCommands, type RedisCommands } from './commands.ts'
 import type { OpenLink } from './connection.ts'
 import { isGlide, openGlide, type ValkeyGlideClient } from './glide.ts'
 import { type IoredisClient, isIoredis, listenIoredis, openIoredis, subscriberOfIoredis } from './ioredis.ts'
-import { isNodeRedis, listenNodeRedis, type NodeRedisClient, openNodeRedis } from './node-redis.ts'
+import { isNodeRedis, listenNodeRedis, listenOn, type NodeRedisClient, openNodeRedis } from './node-redis.ts'
 import {
   canDuplicate,
   isNodeRedisSentinel,
   type NodeRedisSentinel,
   openNodeRedisSentinel,
 } from './node-redis-sentinel.ts'
-import { DECIDE, RedisStore, type Script } from './store.ts'
+import { DECIDE, type Script } from './script.ts'
+import { RedisStore } from './store.ts'
 
 export type RedisClient = IoredisClient | NodeRedisClient | NodeRedisSentinel | ValkeyGlideClient | RedisCommands
 
@@ -69,7 +70,7 @@ export function redisStoreOn(
   const store =
     cluster === undefined
       ? new RedisStore(opener(client), prefix, script, { subscribe: subscribing(client, subscriber) })
-      : new ClusterStore(cluster, prefix, script)
+      : new ClusterStore(cluster, prefix, script, subscriber && subscribing(client, subscriber))
   const ownPrefix = keyPrefixOf(client)
   if (ownPrefix !== undefined && `${ownPrefix}` !== '') {
     process.emitWarning(
@@ -112,7 +113,7 @@ function opener(client: object): OpenLink {
 function subscribing(client: object, subscriber: RedisClient | undefined): Subscribe | undefined {
   if (subscriber === undefined) {
     if (isIoredis(client)) return (...to) => listenIoredis(subscriberOfIoredis(client), false, ...to)
-    if (isNodeRedis(client)) return (...to) => listenNodeRedis(client, undefined, ...to)
+    if (isNodeRedis(client)) return (...to) => listenNodeRedis(client, ...to)
     return undefined
   }
   const prefix = keyPrefixOf(subscriber)
@@ -123,7 +124,7 @@ function subscribing(client: object, subscriber: RedisClient | undefined): Subsc
     )
   }
   if (isIoredis(subscriber)) return (...to) => listenIoredis(subscriber, true, ...to)
-  if (isNodeRedis(subscriber)) return (...to) => listenNodeRedis(subscriber, subscriber, ...to)
+  if (isNodeRedis(subscriber)) return (...to) => listenOn(subscriber, undefined, ...to)
   throw new InvalidArgumentError('subscriber', `${show(subscriber)} is no client of ioredis, iovalkey or node-redis`)
 }
 

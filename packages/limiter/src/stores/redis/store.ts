@@ -1,4 +1,3 @@
-import { DECIDE_LUA, DECIDE_SHA1 } from '../../script/decide.generated.ts'
 import {
   type ChangeListener,
   type Check,
@@ -9,24 +8,14 @@ import {
   type Ticket,
   type Verdict,
 } from '../../store.ts'
-import { Announcements, type Subscribe } from './announcements.ts'
+import { Announcements, channelOf, type Subscribe } from './announcements.ts'
 import { Batch, type Route } from './batch.ts'
 import { Connection, type ConnectionEvents, type Link, type OpenLink } from './connection.ts'
 import { downFault, faultOf, isNoScript } from './faults.ts'
 import { required } from './no-scripts.ts'
+import { DECIDE, type Script } from './script.ts'
 import { ServerClock } from './server-clock.ts'
 import { refuseOldServer } from './server-version.ts'
-
-/** A script of the store's: its text, and how each call ends (the build for tests adds its clock). */
-export interface Script {
-  readonly text: string
-  readonly sha1: string
-  readonly extraArgs: () => readonly string[]
-  /** Whether it goes by the server's clock; only then do its instants come as this process's clock goes. */
-  readonly onServerClock: boolean
-}
-
-export const DECIDE: Script = { text: DECIDE_LUA, sha1: DECIDE_SHA1, extraArgs: () => [], onServerClock: true }
 
 /** What a store is part of, and how it hears of changes. */
 export interface StoreTies {
@@ -43,6 +32,8 @@ const SILENCE_MS = 1000
 
 /** What a node of a cluster does beside a single server's store. */
 export interface Member {
+  /** Where what ends refusals is told of. */
+  readonly channel: string
   routeOf(ticket: Ticket): Route
   /** On a new link that can run the script, before the first check goes out on it. */
   prepare(send: Link['send']): Promise<void>
@@ -57,7 +48,9 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
   private readonly script: Script
   private readonly connection: Connection
   private readonly clock = new ServerClock()
-  private readonly announcements: Announcements
+  /** Of a node of a cluster its cluster has them. */
+  private readonly announcements: Announcements | undefined
+  private readonly channel: string
   private readonly reports = new Set<StoreReport>()
   private readonly roundTrips = new Set<RoundTripReport>()
   private queue: Ticket[] = []
@@ -77,7 +70,8 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
   constructor(open: OpenLink, prefix: string, script: Script = DECIDE, { member, subscribe }: StoreTies = {}) {
     this.route = { prefix: `${prefix}:` }
     const warn = (message: string) => this.report(message, 'subscription', 1)
-    this.announcements = new Announcements(this.route.prefix, subscribe, warn)
+    if (member === undefined) this.announcements = new Announcements(this.route.prefix, subscribe, warn)
+    this.channel = member?.channel ?? channelOf(this.route.prefix)
     this.script = script
     this.member = member
     this.begun = new Promise((resolve) => {
@@ -149,7 +143,7 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
   }
 
   watchChanges(listener: ChangeListener): () => void {
-    return this.announcements.watch(listener)
+    return this.announcements?.watch(listener) ?? (() => undefined)
   }
 
   async close(): Promise<void> {
@@ -160,7 +154,7 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
     this.begin()
     this.failQueue()
     clearImmediate(this.flushing)
-    await Promise.all([this.connection.close(), this.announcements.close()])
+    await Promise.all([this.connection.close(), this.announcements?.close()])
   }
 
   /** A new link knows the script, and its server the time, before the first check goes out. */
@@ -182,7 +176,7 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
     this.begin()
     this.loading = undefined
     this.unansweredMs = Number.POSITIVE_INFINITY
-    this.announcements.onReady()
+    this.announcements?.onReady()
     this.flush()
   }
 
@@ -192,7 +186,7 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
     this.down = downFault(error, true)
     this.cut = downFault(error, false)
     this.begin()
-    this.announcements.onDown()
+    this.announcements?.onDown()
     this.failQueue()
     this.member?.onDown()
   }
@@ -248,7 +242,7 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
     const input = batch.encode(this.clock.at(batch.deadlineMs), this.clock.at(performance.now()))
     // Whoever met no script brings it along: another flush cannot come in between.
     const script = batch.attempt > 0 && this.loading !== undefined ? ['EVAL', text] : ['EVALSHA', sha1]
-    const args = [...script, `${batch.keys.length}`, ...batch.keys, input, ...extraArgs(), this.announcements.channel]
+    const args = [...script, `${batch.keys.length}`, ...batch.keys, input, ...extraArgs(), this.channel]
     const sentMs = performance.now()
     if (batch.route.asking === true) this.connection.send(['ASKING']).catch(() => undefined)
     this.connection.send(args).then(

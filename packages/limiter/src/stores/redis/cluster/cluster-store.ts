@@ -1,4 +1,5 @@
 import {
+  type ChangeListener,
   type Check,
   type Part,
   type RemoteStore,
@@ -8,8 +9,9 @@ import {
   type Ticket,
   type Verdict,
 } from '../../../store.ts'
+import type { Subscribe } from '../announcements.ts'
 import { faultOf } from '../faults.ts'
-import type { Script } from '../store.ts'
+import type { Script } from '../script.ts'
 import type { ClusterClient } from './client.ts'
 import { Nodes } from './nodes.ts'
 import { readRedirection } from './owners.ts'
@@ -33,11 +35,10 @@ export class ClusterStore implements RemoteStore {
   private closed = false
   private readonly failed = (routed: Routed, fault: StoreFault) => this.redirect(routed, fault)
 
-  constructor(client: ClusterClient, prefix: string, script: Script) {
-    this.nodes = new Nodes(client, prefix, script, {
-      onOwners: () => this.sendWaiting(),
-      onDown: () => this.failWaiting(),
-    })
+  /** @param subscribe how changes are heard; default: on a connection to one of the nodes */
+  constructor(client: ClusterClient, prefix: string, script: Script, subscribe?: Subscribe) {
+    const events = { onOwners: () => this.sendWaiting(), onDown: () => this.failWaiting() }
+    this.nodes = new Nodes(client, prefix, script, events, subscribe)
   }
 
   submit(ticket: Ticket): void {
@@ -87,6 +88,10 @@ export class ClusterStore implements RemoteStore {
 
   watch(report: StoreReport, roundTrip?: RoundTripReport): () => void {
     return this.nodes.watch(report, roundTrip)
+  }
+
+  watchChanges(listener: ChangeListener): () => void {
+    return this.nodes.announcements.watch(listener)
   }
 
   async close(): Promise<void> {

@@ -63,6 +63,23 @@ describe.each(CLUSTER_CLIENTS)('a store on a cluster through $name', (client) =>
     expect(faults).toEqual([])
   })
 
+  it('ends a refusal everywhere when something comes back, whichever node keeps it', async () => {
+    const cluster = await started(0)
+    const [one, other] = [engineOn(cluster, client).engine, engineOn(cluster, client).engine]
+    const once = (key: string) => [{ ...item(key), limit: fixedWindow({ limit: 1, period: '1h' }) }]
+    for (const key of KEYS.slice(0, 20)) {
+      await one.check(once(key))
+      await until('a refusal that is remembered for long', async () => {
+        await other.check(once(key))
+        return (await other.check(once(key))).source === 'deny-cache'
+      })
+      await one.reset(once(key))
+      const resetMs = performance.now()
+      while (!(await other.check(once(key))).allowed) await sleep(1)
+      expect(performance.now() - resetMs).toBeLessThan(100)
+    }
+  })
+
   it('has its script on every node, also after a flush and a failover (CSenshi/nestjs-redis#15, redis/ioredis#58)', async () => {
     const cluster = await started()
     const { engine, faults } = engineOn(cluster, client)

@@ -1,5 +1,6 @@
+import type { Subscription, SubscriptionEvents } from '../announcements.ts'
 import type { Link, LinkEvents } from '../connection.ts'
-import { type IoredisClient, openIoredis } from '../ioredis.ts'
+import { type IoredisClient, listenIoredis, openIoredis, subscriberOfIoredis } from '../ioredis.ts'
 import { type Address, addressOf, type ClusterClient, nameOf, type Seed, seedOf } from './client.ts'
 
 /** The shape of an ioredis 5 or 6 `Cluster` (and of iovalkey's) that is needed here. */
@@ -26,6 +27,7 @@ export function ioredisCluster(cluster: IoredisCluster): ClusterClient {
     seeds: startupNodes.flatMap((node) => seedFrom(node) ?? []),
     reach: (address) => mapped(natMap, address) ?? address,
     open: (seed, events, connectTimeoutMs) => new LaterLink(template, seed, events, connectTimeoutMs),
+    listen: (...to) => listenLater(template, ...to),
   }
 }
 
@@ -78,6 +80,29 @@ class LaterLink implements Link {
   async end(): Promise<void> {
     this.ended = true
     await this.link?.end()
+  }
+}
+
+/** The same for a subscription. */
+function listenLater(
+  template: Promise<IoredisClient>,
+  { host, port, options }: Seed,
+  channel: string,
+  events: SubscriptionEvents,
+): Subscription {
+  let ended = false
+  const listening = template.then(
+    (client) => {
+      if (ended) return undefined
+      return listenIoredis(subscriberOfIoredis(client, { ...options, host, port }), false, channel, events)
+    },
+    (error: Error) => void events.onLost(error),
+  )
+  return {
+    async end() {
+      ended = true
+      await (await listening)?.end()
+    },
   }
 }
 

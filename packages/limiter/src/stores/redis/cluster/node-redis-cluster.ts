@@ -1,5 +1,4 @@
-import type { Link, LinkEvents } from '../connection.ts'
-import { linkOf, linkOptions, type NodeRedisClient } from '../node-redis.ts'
+import { LISTEN_TIMEOUT_MS, linkOf, linkOptions, listenOn, type NodeRedisClient } from '../node-redis.ts'
 import { type ClusterClient, nameOf, type Seed, seedOf } from './client.ts'
 
 /** The shape of a node-redis 5 or 6 `createCluster` that is needed here. */
@@ -45,7 +44,14 @@ export function nodeRedisCluster(cluster: NodeRedisCluster): ClusterClient {
     seeds: rootNodes.map(seedFrom),
     // It maps addresses itself when it makes a client.
     reach: (address) => address,
-    open: (seed, events, connectTimeoutMs) => openNode(cluster, defaults, seed, events, connectTimeoutMs),
+    open: (seed, events, connectTimeoutMs) => {
+      const { own, connected, socket } = nodeOf(cluster, defaults, seed, connectTimeoutMs)
+      return linkOf(own, connected, socket, events)
+    },
+    listen: (seed, channel, events) => {
+      const { own, ...made } = nodeOf(cluster, defaults, seed, LISTEN_TIMEOUT_MS)
+      return listenOn(own, made, channel, events)
+    },
   }
 }
 
@@ -54,13 +60,13 @@ function settingsOf(cluster: object): Settings | undefined {
   return (cluster as { _options?: Settings })._options
 }
 
-function openNode(
+/** A client of one node, with the cluster's settings, that connects. */
+function nodeOf(
   cluster: NodeRedisCluster,
   defaults: ServerSettings | undefined,
   seed: Seed,
-  events: LinkEvents,
   connectTimeoutMs: number,
-): Link {
+): { own: NodeRedisClient; connected: Promise<unknown>; socket: AbortController } {
   const socket = new AbortController()
   const settings = { ...defaults, ...(seed.options as ServerSettings | undefined) }
   const own = cluster.duplicate({
@@ -77,7 +83,7 @@ function openNode(
   const { host, port } = seed
   const node: NodeOfCluster = { address: nameOf(seed), host, port, readonly: false }
   const connected = own.nodeClient(node as never) as Promise<unknown>
-  return linkOf(node.client as NodeRedisClient, connected, socket, events)
+  return { own: node.client as NodeRedisClient, connected, socket }
 }
 
 function seedFrom({ url, ...options }: ServerSettings): Seed {

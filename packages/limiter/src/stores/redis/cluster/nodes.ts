@@ -1,7 +1,9 @@
 import type { RoundTripReport, StoreReport } from '../../../store.ts'
+import { Announcements, type Subscribe, type Subscription, type SubscriptionEvents } from '../announcements.ts'
 import type { Route } from '../batch.ts'
 import type { Link } from '../connection.ts'
-import { RedisStore, type Script } from '../store.ts'
+import type { Script } from '../script.ts'
+import { RedisStore } from '../store.ts'
 import { type Address, type ClusterClient, nameOf, type Seed } from './client.ts'
 import { type Owners, readOwners } from './owners.ts'
 import type { ClusterNode, Routed } from './routed.ts'
@@ -22,6 +24,8 @@ export interface NodesEvents {
 export class Nodes {
   /** By tag; undefined: not known yet. */
   owners: Owners | undefined
+  /** What is published on any of them. */
+  readonly announcements: Announcements
   private readonly client: ClusterClient
   private readonly script: Script
   private readonly events: NodesEvents
@@ -33,8 +37,12 @@ export class Nodes {
   private asking = false
   private closed = false
 
-  constructor(client: ClusterClient, prefix: string, script: Script, events: NodesEvents) {
+  constructor(client: ClusterClient, prefix: string, script: Script, events: NodesEvents, subscribe?: Subscribe) {
     this.client = client
+    const warn = (message: string) => {
+      for (const [report] of this.reports) report(message, 'subscription', 1)
+    }
+    this.announcements = new Announcements(`${prefix}:`, subscribe ?? ((...to) => this.listen(...to)), warn)
     this.script = script
     this.events = events
     this.routes = TAGS.map(({ text }) => ({ prefix: `${prefix}:{${text}}:` }))
@@ -88,7 +96,7 @@ export class Nodes {
   async close(): Promise<void> {
     this.closed = true
     clearTimeout(this.timer)
-    await Promise.all([...this.nodes.values()].map(({ store }) => store.close()))
+    await Promise.all([this.announcements.close(), ...[...this.nodes.values()].map(({ store }) => store.close())])
   }
 
   private some(test: (node: ClusterNode) => boolean): boolean {
@@ -103,6 +111,7 @@ export class Nodes {
   private open(address: Address, seed: Seed): ClusterNode {
     const store = new RedisStore((events, timeoutMs) => this.client.open(seed, events, timeoutMs), '', this.script, {
       member: {
+        channel: this.announcements.channel,
         routeOf: (ticket) => this.routeOf(ticket as Routed),
         prepare: (send) => this.learn(send, address),
         onDown: () => this.lost(),
@@ -129,6 +138,7 @@ export class Nodes {
   private async learn(send: Link['send'], asked: Address): Promise<void> {
     this.owners = readOwners(await send(CLUSTER_SLOTS), asked)
     this.closeIdle()
+    this.announcements.onReady()
     this.events.onOwners()
     // As long as somebody is away, somebody else may take over.
     const complete = this.owners.every((owner) => owner !== undefined && this.at(owner).store.connected)
@@ -164,6 +174,12 @@ export class Nodes {
       this.nodes.delete(name)
       store.close().catch(() => undefined)
     }
+  }
+
+  private listen(channel: string, events: SubscriptionEvents): Subscription {
+    const heard = [...this.nodes.values()].filter(({ store }) => store.connected)
+    const { address } = (heard[Math.floor(Math.random() * heard.length)] ?? this.any) as ClusterNode
+    return this.client.listen(this.client.reach(address), channel, events)
   }
 
   private lost(): void {
