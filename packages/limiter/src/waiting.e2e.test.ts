@@ -158,8 +158,10 @@ describe('a line before one budget', () => {
       turns.sort((a, b) => a.cameMs - b.cameMs)
       expect(turns.map(({ allowed }) => allowed)).toEqual(turns.map(() => true))
       const at = turns.map((turn) => turn.at)
-      // Where there is room for two at once, their timers may wake them in either order.
-      for (const [i, turn] of at.entries()) expect(turn).toBeGreaterThan(Math.max(...at.slice(0, i + 1)) - 45)
+      // Where there is room for two at once, they come in the order in which they ask: of slots up to 100 ms apart, and a
+      // busy machine wakes late.
+      const apartMs = of.includes('slots') ? 200 : 80
+      for (const [i, turn] of at.entries()) expect(turn).toBeGreaterThan(Math.max(...at.slice(0, i + 1)) - apartMs)
       expect(turns.filter(({ waitedMs }) => waitedMs > 30).length).toBeGreaterThan(5)
     },
   )

@@ -28,7 +28,10 @@ beforeAll(async () => {
   const own = ['--tls-cert-file', join(folder, 'server.crt'), '--tls-key-file', join(folder, 'server.key')]
   server = await startRedis([...tls, ...own])
   // No more than documented, and only its own keys.
-  const rights = '-@all +@connection +time +mget +set +pexpire +del +script|load +evalsha +eval'.split(' ')
+  const rights =
+    '-@all +@connection +time +mget +set +pexpire +del +script|load +evalsha +eval +publish +subscribe +unsubscribe'.split(
+      ' ',
+    )
   await server.command('ACL', 'SETUSER', 'headgate', 'on', '>secret', '~rate_limit:*', ...rights)
   await server.command('ACL', 'SETUSER', 'glide', 'on', '>secret', '~rate_limit:*', ...rights, '+info')
 })
