@@ -32,8 +32,8 @@ beforeAll(async () => {
     '-@all +@connection +time +mget +set +pexpire +del +script|load +evalsha +eval +publish +subscribe +unsubscribe'.split(
       ' ',
     )
-  await server.command('ACL', 'SETUSER', 'headgate', 'on', '>secret', '~rate_limit:*', ...rights)
-  await server.command('ACL', 'SETUSER', 'glide', 'on', '>secret', '~rate_limit:*', ...rights, '+info')
+  await server.command('ACL', 'SETUSER', 'headgate', 'on', '>secret', '~rate_limit:*', '&rate_limit:*', ...rights)
+  await server.command('ACL', 'SETUSER', 'glide', 'on', '>secret', '~rate_limit:*', '&rate_limit:*', ...rights, '+info')
 })
 
 afterAll(async () => {
