@@ -29,9 +29,13 @@ export async function headgateStore({ port }) {
   return { client, store: redisStore(client, { prefix: PREFIX }) }
 }
 
-async function flexible(spec, options) {
+async function flexibleLimiter(spec, own, options) {
   const storeClient = await connect(spec.port, options)
-  const limiter = new RateLimiterRedis({ storeClient, ...points(spec, `${PREFIX}:${NAME}`) })
+  return { storeClient, limiter: new RateLimiterRedis({ storeClient, ...points(spec, `${PREFIX}:${NAME}`), ...own }) }
+}
+
+async function flexible(spec, options) {
+  const { limiter } = await flexibleLimiter(spec, {}, options)
   return { check: (key) => limiter.consume(key), ok: flexibleOk }
 }
 
@@ -76,12 +80,21 @@ export const contenders = {
     const limiter = createLimiter({ name: NAME, store, limits })
     return { check: (key) => limiter.check({ global: key, ip: key, user: key }), ok: headgateOk }
   },
+  async 'headgate, refused'(spec) {
+    const { store } = await headgateStore(spec)
+    const limiter = createLimiter({ name: NAME, store, limit: bucket(spec) })
+    return { check: (key) => limiter.check(key), ok: ({ allowed, source }) => !allowed && source === 'deny-cache' }
+  },
   async 'headgate, memory'(spec) {
     const limiter = createLimiter({ name: NAME, store: memoryStore(), limit: bucket(spec) })
     return { check: (key) => limiter.check(key), ok: headgateOk }
   },
   'rate-limiter-flexible': (spec) => flexible(spec),
   'rate-limiter-flexible, pipelining': (spec) => flexible(spec, autoPipelining),
+  async 'rate-limiter-flexible, refused'(spec) {
+    const { limiter } = await flexibleLimiter(spec, { inMemoryBlockOnConsumed: spec.limit + 1 })
+    return { check: (key) => limiter.consume(key).catch((res) => res), ok: (res) => res.remainingPoints === 0 }
+  },
   RateLimiterUnion: (spec) => flexibleUnion(spec),
   'RateLimiterUnion, pipelining': (spec) => flexibleUnion(spec, autoPipelining),
   async RateLimiterMemory(spec) {

@@ -9,6 +9,9 @@ import { measure } from './measure.mjs'
 /** So many checks of one key never reach it. */
 const HOT = { ...USUAL, keys: 1, limit: 1_000_000_000 }
 
+/** Everybody has used up what there is. */
+const REFUSED = { ...USUAL, keys: 10_000, limit: 1 }
+
 /** Name → what runs it, giving `{ runs, lines }`. */
 export const rows = {
   'one-limit': (bench) =>
@@ -40,6 +43,17 @@ export const rows = {
     inTurns(bench, 'memory store', USUAL, ['headgate, memory'], {
       RateLimiterMemory: [{ ...rate, atLeast: 2 }, clientCpu],
     }),
+
+  refused: async (bench) => {
+    const work = 'refused callers'
+    const peer = 'rate-limiter-flexible, refused'
+    const { runs, lines } = await inTurns(bench, work, REFUSED, ['headgate, refused'], {
+      [peer]: [rate, redisCpu, clientCpu],
+    })
+    const own = spread(runs['headgate, refused'].map(rate.of))
+    lines.push(statement({ work, measure: 'decisions/s', atLeast: 1_000_000 }, { own, value: own, runs: [] }))
+    return { runs, lines }
+  },
 
   batches: (bench) =>
     inTurns(bench, 'batches: 256 callers', USUAL, ['headgate'], {
