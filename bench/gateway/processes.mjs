@@ -10,10 +10,13 @@ const root = join(here, '../..')
 
 /** Starts a contender; `headgate up` is started as its users do. */
 export async function start(contender, way, execArgv = []) {
-  return contender === HEADGATE ? startHeadgate(way, execArgv) : startWorker(contender, way, execArgv)
+  const rules = RULES[contender]
+  return rules === undefined ? startWorker(contender, way, execArgv) : startHeadgate(rules, way, execArgv)
 }
 
 export const HEADGATE = 'headgate up'
+export const WITH_CANDIDATE = 'headgate up, with a candidate'
+const RULES = { [HEADGATE]: 'headgate.yaml', [WITH_CANDIDATE]: 'headgate-candidate.yaml' }
 
 async function startWorker(contender, way, execArgv) {
   const child = fork(join(here, 'worker.mjs'), [JSON.stringify({ ...way, contender })], { execArgv })
@@ -31,11 +34,11 @@ async function startWorker(contender, way, execArgv) {
   }
 }
 
-async function startHeadgate({ upstream, redisPort }, execArgv) {
+async function startHeadgate(rules, { upstream, redisPort }, execArgv) {
   const port = await freePort()
   const adminPort = await freePort()
   const cli = join(root, 'packages/cli/bin/headgate.js')
-  const child = spawn(process.execPath, [...execArgv, cli, 'up', '-c', join(here, '../headgate.yaml')], {
+  const child = spawn(process.execPath, [...execArgv, cli, 'up', '-c', join(here, '..', rules)], {
     env: {
       ...process.env,
       PORT: `${port}`,

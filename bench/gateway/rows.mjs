@@ -2,10 +2,10 @@
 import { compare } from '../common/lines.mjs'
 import { BODY } from './answer.mjs'
 import { contenders } from './contenders.mjs'
-import { cpuUs, HEADGATE, start } from './processes.mjs'
+import { cpuUs, HEADGATE, start, WITH_CANDIDATE } from './processes.mjs'
 import { load, PATH } from './wrk.mjs'
 
-export const names = [HEADGATE, ...Object.keys(contenders)]
+export const names = [HEADGATE, WITH_CANDIDATE, ...Object.keys(contenders)]
 
 /** Against whom which ratio of CPU time is to be reached; the others are there to look at. */
 const targets = {
@@ -73,7 +73,14 @@ async function inTurns(bench, processes) {
     line(peer, { measure: 'CPU, µs a request', of: (run) => run.cpuUs, digits: 1, atMost: targets[peer] }),
   )
   const rate = peers.map((peer) => line(peer, { measure: 'requests/s', of: (run) => run.perSecond }))
-  return { runs, lines: [...cpu, ...rate] }
+  const beside = (about) =>
+    compare({ work: 'a candidate beside', peer: HEADGATE, ...about }, runs[WITH_CANDIDATE], runs[HEADGATE])
+  const candidate = [
+    beside({ measure: 'requests/s', of: (run) => run.perSecond, atLeast: 0.85 }),
+    beside({ measure: 'CPU, µs a request', of: (run) => run.cpuUs, digits: 1 }),
+    beside({ measure: 'Redis CPU, µs a request', of: (run) => run.redisUs, digits: 1 }),
+  ]
+  return { runs, lines: [...cpu, ...rate, ...candidate] }
 }
 
 async function once({ redis, quick }, { port, pid, wrong = () => 0 }) {
