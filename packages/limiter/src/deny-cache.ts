@@ -231,8 +231,9 @@ function repeat(
   nowMs: number,
 ): Decision {
   const elapsedMs = nowMs - writtenMs
-  const atMs = atUs / 1000 + elapsedMs
-  const decision = new Decided(false, atMs, 'deny-cache', false)
+  // Whole µs, as the store's, and before the instant at which there is room.
+  const nowUs = atUs + Math.min(Math.floor(elapsedMs * 1000), Math.ceil((untilMs - writtenMs) * 1000) - 1)
+  const decision = new Decided(false, nowUs / 1000, 'deny-cache', false)
   const own: LimitStatus = {
     ...status,
     retryAfterMs: untilMs - nowMs,
@@ -241,7 +242,7 @@ function repeat(
   }
   for (const part of parts) {
     const isOwn = part.name === status.name && part.rule === status.rule
-    decision.limits.push(isOwn ? own : statusOf(part, [], 0, Math.round(atMs * 1000)))
+    decision.limits.push(isOwn ? own : statusOf(part, [], 0, nowUs))
   }
   decision.refuse({ status: own, reason: blocked ? 'blocked' : 'limit' }, 0)
   return decision

@@ -18,7 +18,7 @@ describe('A busy process', () => {
     const redis = await startRedis()
     ends.push(() => redis.stop())
     const store = redisStore(make(redis.url))
-    const engine = createEngine({ store, timeoutMs: 50 })
+    const engine = createEngine({ store, timeoutMs: 50, denyCache: false })
     ends.push(
       () => store.close(),
       () => engine.close(),

@@ -54,7 +54,7 @@ const outages: readonly Outage[] = [
     end: async ({ redis }) => {
       await redis.command('ACL', 'SETUSER', 'limiter', 'on', '>secret', '~*', '+@all')
     },
-    kinds: ['auth'],
+    kinds: ['auth', 'subscription'],
   },
   {
     name: 'the database does not exist',

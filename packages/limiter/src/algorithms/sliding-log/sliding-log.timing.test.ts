@@ -85,7 +85,7 @@ describe('One call of the script on a log of 10,000 runs takes at most about 1 m
     (engine: Engine, instants: readonly number[], one: Items) => Promise<void>,
   ][])('%s', async (name, mostUs, apartUs, call) => {
     const store = redisStore(redis, { prefix: 'timing' })
-    const engine = createEngine({ store, timeoutMs: 10_000 })
+    const engine = createEngine({ store, timeoutMs: 10_000, denyCache: false })
     try {
       await engine.peek([{ name: 'log', limit, key: 'unseen' }])
       await redis.call('SLOWLOG', 'RESET')
