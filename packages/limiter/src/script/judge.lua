@@ -14,7 +14,6 @@ local function open(p, cost, peek, ticket)
     if behind > most then behind = most end
   end
   part_behind[p] = behind
-  part_firm[p] = not mark or (mark[3] == '' and not holds_units(mark))
   local ahead
   if not state and since_key[index] > 0 then state = unborn(index, peek) end
   if state and state[1] ~= limit[1] then
@@ -30,10 +29,12 @@ local function open(p, cost, peek, ticket)
     eased[key] = true
     touch(key)
   end
-  if ahead or (state and is_foreign(limit, own, state)) then part_firm[p] = false end
   if behind > 0 then own.withhold(limit, reply, view, behind) end
   local fits = own.admits(limit, reply, view, cost)
   if not fits then
+    -- whether nothing can come back before the view says so, but by what is told
+    local firm = not ahead and not (state and is_foreign(limit, own, state))
+    part_firm[p] = firm and (not mark or (mark[3] == '' and not holds_units(mark)))
     -- what goes by other numbers has room at an instant of its own
     local room = own.capacity(limit) - cost
     if room > 0 then room = room > behind and room - behind or 0 end

@@ -31,8 +31,8 @@ export function judge(check: Check, slots: Slots, nowUs: number, verdict: Filled
     verdict.result = 0
     return
   }
-  const { operation: { name, args } = {} } = check
-  const admitted = openAll(verdict, name === 'book' ? args?.[1] : 0)
+  const ticket = operation?.name === 'book' ? operation.args[1] : 0
+  const admitted = openAll(verdict, ticket)
   let charge = verdict.blockedUs === 0 && admitted
   verdict.allowed = charge
   if (operation !== undefined) {

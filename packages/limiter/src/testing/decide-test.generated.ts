@@ -1679,7 +1679,6 @@ local function open(p, cost, peek, ticket)
     if behind > most then behind = most end
   end
   part_behind[p] = behind
-  part_firm[p] = not mark or (mark[3] == '' and not holds_units(mark))
   local ahead
   if not state and since_key[index] > 0 then state = unborn(index, peek) end
   if state and state[1] ~= limit[1] then
@@ -1694,10 +1693,11 @@ local function open(p, cost, peek, ticket)
     eased[key] = true
     touch(key)
   end
-  if ahead or (state and is_foreign(limit, own, state)) then part_firm[p] = false end
   if behind > 0 then own.withhold(limit, reply, view, behind) end
   local fits = own.admits(limit, reply, view, cost)
   if not fits then
+    local firm = not ahead and not (state and is_foreign(limit, own, state))
+    part_firm[p] = firm and (not mark or (mark[3] == '' and not holds_units(mark)))
     local room = own.capacity(limit) - cost
     if room > 0 then room = room > behind and room - behind or 0 end
     if state and not ahead and room >= 0 and (state[1] ~= limit[1] or not own.wrote(limit, state)) then
@@ -1853,4 +1853,4 @@ reply[3] = garbage
 return reply
 `
 
-export const DECIDE_TEST_SHA1 = '8f9fce120b98fc05401cc88ad6e865fc7b114c71'
+export const DECIDE_TEST_SHA1 = '05860ec2490c5e91cb13bd526204a467bd4ee431'
