@@ -1,8 +1,9 @@
 import type { Decision, LimitStatus } from './decision.ts'
-import { Decided } from './derive.ts'
+import { blankStatus, Decided } from './derive.ts'
 import { InvalidArgumentError, show } from './errors.ts'
 import type { Limit } from './limit.ts'
 import { refuseUnknown } from './options.ts'
+import { keyOf } from './part.ts'
 import type { ChangeListener, Check, Part, Verdict } from './store.ts'
 
 export interface DenyCacheOptions {
@@ -91,7 +92,7 @@ export class DenyCache {
     for (let p = 0; p < parts.length; p++) {
       const part = parts[p] as Part
       if (part.cost > part.limit.capacity) return undefined
-      const denial = this.entries.get(part.space + part.value)
+      const denial = this.entries.get(keyOf(part))
       if (
         denial !== undefined &&
         refuses(denial, part, nowMs) &&
@@ -110,7 +111,7 @@ export class DenyCache {
     const longest = longestRefusal(check, verdict)
     if (longest === undefined || longest.waitMs < SHORTEST_MS) return
     const { part, status, blocked, waitMs } = longest
-    const key = part.space + part.value
+    const key = keyOf(part)
     if (writtenMs <= (this.told[hashOf(key)] as number)) return
     if (!this.entries.has(key) && !this.hasRoom()) return
     const ageMs = this.live ? this.maxAgeMs : Math.min(this.maxAgeMs, UNTOLD_AGE_MS)
@@ -128,7 +129,7 @@ export class DenyCache {
 
   /** What is done to these keys may end their refusals; what was asked before says nothing. */
   doubt({ parts }: Check): void {
-    for (const { space, value } of parts) this.forget(space + value)
+    for (const part of parts) this.forget(keyOf(part))
   }
 
   /** A refusal on this key may no longer hold, nor one that was asked for before now. @param key without the prefix */
@@ -211,8 +212,7 @@ function longestRefusal(
 }
 
 function statusOf({ rule, name, limit, cost }: Part, view: readonly number[], at: number, nowUs: number): LimitStatus {
-  const status: LimitStatus = { name, limit: 0, capacity: 0, remaining: 0, retryAfterMs: 0, nextMs: 0, resetAfterMs: 0 }
-  if (rule !== undefined) status.rule = rule
+  const status = blankStatus(rule, name)
   const own = view.length > 0 ? view : unused(limit, nowUs)
   limit.tell(own, view.length > 0 ? at : 0, nowUs, view.length > 0 ? cost : 0, status)
   return status

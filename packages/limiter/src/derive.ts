@@ -1,4 +1,5 @@
 import type { BesideDecision, Decision, LimitStatus, Reason, Source } from './decision.ts'
+import { keyOf } from './part.ts'
 import { type Charge, type ChargedWhere, isInShares, writeReceipt } from './receipt.ts'
 import type { Check, Follower, Part, Verdict } from './store.ts'
 
@@ -230,10 +231,6 @@ export interface Apart {
 
 const UNCHARGED: Charge = { cost: 0, chargedUs: 0, instantUs: 0 }
 
-function keyOf({ space, value }: Part): string {
-  return space + value
-}
-
 /** Of those that refuse, the one with the longest wait. */
 function worstOf(apart: readonly Apart[]): Decision | undefined {
   let worst: Decision | undefined
@@ -243,7 +240,7 @@ function worstOf(apart: readonly Apart[]): Decision | undefined {
   return worst
 }
 
-export interface Refuser {
+interface Refuser {
   readonly status: LimitStatus
   readonly reason: Reason
 }
@@ -256,7 +253,7 @@ function tellAll(parts: readonly Part[], verdict: Verdict, limits: LimitStatus[]
   let blocked = false
   for (let p = 0; p < parts.length; p++) {
     const { limit, rule, name, cost } = parts[p] as Part
-    const status = blank(rule, name)
+    const status = blankStatus(rule, name)
     limit.tell(view, at, nowUs, allowed ? 0 : cost, status)
     const isBlocked = p === blockedPart
     if (isBlocked) {
@@ -313,7 +310,7 @@ function besideOf({ kind, rule, parts }: Follower, verdict: Verdict): BesideDeci
 }
 
 /** All fields from the start, so that every status has one shape. */
-function blank(rule: string | undefined, name: string): LimitStatus {
+export function blankStatus(rule: string | undefined, name: string): LimitStatus {
   return rule === undefined
     ? { name, limit: 0, capacity: 0, periodMs: 0, remaining: 0, retryAfterMs: 0, nextMs: 0, resetAfterMs: 0 }
     : { rule, name, limit: 0, capacity: 0, periodMs: 0, remaining: 0, retryAfterMs: 0, nextMs: 0, resetAfterMs: 0 }

@@ -2,9 +2,10 @@ import type { Decision } from './decision.ts'
 import { resultOf } from './derive.ts'
 import { LONGEST_TIMER_MS } from './duration.ts'
 import { HeadgateError } from './errors.ts'
+import { keyOf } from './part.ts'
 import { newId } from './split.ts'
 import type { Part } from './store.ts'
-import { type CheckOptions, type Judged, op, spanOf, type Ways, whereOf } from './ways.ts'
+import { type CheckOptions, type Judged, op, spanOf, type Ways } from './ways.ts'
 
 export interface AcquireOptions extends CheckOptions {
   /** The longest wait, in ms; default 30 s. A place that comes later is refused at once. */
@@ -136,7 +137,8 @@ export class Line {
 
   private async leave({ judged: { parts }, ticket }: Wait, decision: Decision): Promise<void> {
     const check = { parts, peek: false, operation: op('leave', ticket) }
-    await this.ways.operate(check, whereOf(decision)).catch(() => undefined)
+    const where = decision.source === 'local' ? 'local' : 'store'
+    await this.ways.operate(check, where).catch(() => undefined)
   }
 
   /** @param leave what is done where the caller leaves or is closed */
@@ -215,8 +217,4 @@ function nextTryMs(parts: readonly Part[], decision: Decision, tryMs: number): n
 
 function retryAfterMs({ limits }: Decision, i: number): number {
   return limits[i]?.retryAfterMs ?? 0
-}
-
-function keyOf({ space, value }: Part): string {
-  return space + value
 }

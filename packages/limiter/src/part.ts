@@ -30,6 +30,11 @@ export interface CheckItem {
   readonly maxWaitMs?: number | undefined
 }
 
+/** What names a part's counter: its key without the store's prefix. */
+export function keyOf({ space, value }: Part): string {
+  return space + value
+}
+
 /** The most limits in one check: it keeps a batch to what one call of the script can bear. */
 export const MAX_PARTS = 1000
 const GROUPS: readonly unknown[] = ['enforced', 'shadow', 'candidate'] satisfies CheckItem['group'][]

@@ -34,8 +34,3 @@ export function spanOf(ms: unknown, argument: string, least: number): number {
     `${show(ms)} is not a number of ms from ${least} to ${LONGEST_MS} (ten years)`,
   )
 }
-
-/** Where a decision's charges stand. */
-export function whereOf(decision: Decision | undefined): 'store' | 'local' {
-  return decision?.source === 'local' ? 'local' : 'store'
-}
