@@ -100,11 +100,12 @@ export class Announcements {
     clearTimeout(this.timer)
     this.timer = undefined
     this.turn(false)
-    const ending = this.subscription?.end()
+    const { subscription } = this
     this.subscription = undefined
-    if (ending === undefined) return
+    if (subscription === undefined) return
+    const ending = subscription.end().catch(() => undefined)
     this.ending.add(ending)
-    ending.finally(() => this.ending.delete(ending))
+    void ending.then(() => this.ending.delete(ending))
   }
 
   private lost(error: Error | undefined): void {

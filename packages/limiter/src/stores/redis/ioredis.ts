@@ -98,14 +98,14 @@ export function listenIoredis(
   const message = (from: string, text: string) => {
     if (from === channel) events.onMessage(text)
   }
-  const ready = () => own.subscribe(channel).then(events.onLive, events.onLost)
+  const ready = () => void own.subscribe(channel).then(events.onLive, events.onLost)
   const error = (cause: Error) => {
     why = cause
   }
   const close = () => events.onLost(why)
   const listeners = { message, ready, error, close }
   for (const [event, listener] of Object.entries(listeners)) own.on(event, listener)
-  if (own.status === 'ready') void ready()
+  if (own.status === 'ready') ready()
   else if (!given) own.connect().catch(() => undefined)
   return {
     async end() {
