@@ -62,39 +62,44 @@ local marks = {} -- by key: what stands before the state (see marks.lua)
 local broken = {} -- by key: true when what it holds is no state
 local settled = {} -- by key: true when holds of it have lapsed, which whoever may write puts down
 
+-- Reads a key for the first time.
 local function state_of(key)
-  local state = states[key]
-  if state == nil then
-    local raw = stored[key]
-    state = false
-    if raw then
-      local mark
-      if string.byte(raw) == MARKED then mark, raw = unmark(raw) end
-      if not mark or raw ~= '' then
-        local own = raw and raw ~= '' and algorithm(string.byte(raw))
-        state = own and own.decode(raw) or false
-        if not state then
-          broken[key] = true
-          mark = nil
-        end
-      end
-      marks[key] = mark
-      if mark and settle(state, mark, now) then settled[key] = true end
+  local raw = stored[key]
+  local state = false
+  if raw then
+    local first = byte(raw)
+    local mark
+    if first == MARKED then
+      mark, raw = room('marks').unmark(raw)
+      first = byte(raw or '')
     end
-    states[key] = state
+    if not mark or first then
+      local own = first and algorithm(first)
+      state = own and own.decode(raw) or false
+      if not state then
+        broken[key] = true
+        mark = nil
+      end
+    end
+    if mark then
+      marks[key] = mark
+      if room('marks').settle(state, mark, now) then settled[key] = true end
+    end
   end
+  states[key] = state
   return state
 end
 
 local dirty = {} -- by key: true when it has to be written
-local changed = {} -- the dirty keys
+local changed, changes = {}, 0 -- the dirty keys
 local refused = {} -- by key: true when it was refused without a write
 local eased = {} -- by key: true when a refusal may no longer hold
 
 local function touch(key)
   if not dirty[key] then
     dirty[key] = true
-    changed[#changed + 1] = key
+    changes = changes + 1
+    changed[changes] = key
   end
 end
 
@@ -116,7 +121,8 @@ local kept_uncharged = false -- a key of it was blocked, or it had been charged 
 -- a counter that nothing is known of, of a limit whose counters begin exhausted
 local function unborn(index, peek)
   local key = since_key[index]
-  local since = state_of(key)
+  local since = states[key]
+  if since == nil then since = state_of(key) end
   if not since or since[1] ~= SINCE or since[2] > now then
     since = { SINCE, now }
     if not peek then
@@ -125,9 +131,4 @@ local function unborn(index, peek)
     end
   end
   return built[index].exhausted(limits[index], since[2])
-end
-
--- Whether a state was written by another algorithm, or under other numbers that matter.
-local function is_foreign(limit, own, state)
-  return state[1] ~= limit[1] or not own.same(limit, state)
 end

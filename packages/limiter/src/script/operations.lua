@@ -22,21 +22,6 @@
 --   11 unblock                         1 where it was blocked
 --   12 leave       ticket              leaves the line: 1 where it stood there
 
-local operations -- by code; most calls need none
-local define_operations
-local scratch = {}
-
-local function read_operation(from, at)
-  if not operations then
-    operations = {}
-    define_operations()
-  end
-  local kind = operations[from[at]]
-  local operation = { judge = kind.judge, charged = kind.charged, on_key = kind.on_key, ticket = kind.ticket }
-  for i = 1, kind.arguments do operation[i] = from[at + i] end
-  return operation, at + 1 + kind.arguments
-end
-
 local function mark_of(key)
   local mark = marks[key]
   if not mark then
@@ -49,45 +34,59 @@ end
 -- the state of a key from now on
 local function keep(key, state)
   local former = states[key]
-  if former and former[1] ~= state[1] then change(mark_of(key), former, now) end
+  if former and former[1] ~= state[1] then room('marks').change(mark_of(key), former, now) end
   states[key] = state
 end
 
-local function hold(key, lapse, id, units, receipt, charged)
-  local mark = mark_of(key)
-  if mark[4] >= MAX_HOLDS then
-    local piece, before = find_settled(mark)
-    if piece then drop_hold(mark, piece, before) end
-  end
-  add_hold(mark, lapse, id, units, receipt, charged)
+-- The operation that the head says comes, with its arguments, and where the input goes on.
+local function read_operation(from, at)
+  local kind = room('operations')[from[at]]
+  local operation = { judge = kind.judge, charged = kind.charged, on_key = kind.on_key, ticket = kind.ticket }
+  for i = 1, kind.arguments do operation[i] = from[at + i] end
+  return operation, at + 1 + kind.arguments
 end
 
--- The tickets of a check leave all its lines.
-local function leave_all(ticket)
-  for p = 1, parts do
-    local mark = marks[part_key[p]]
-    if mark and leave(mark, ticket) then touch(part_key[p]) end
-  end
-end
+builders.operations = function()
+  local marking = room('marks')
+  local find_hold, drop_hold, hold_at, crowded = marking.find_hold, marking.drop_hold, marking.hold_at, marking.crowded
+  local give_back, changed_at = marking.give_back, marking.changed_at
+  local operations = {} -- by code
+  local scratch = {}
 
--- A ticket stands in all lines of a check, or false.
-local function stand_all(till, ticket)
-  for p = 1, parts do
-    if part_cost[p] > 0 then
-      if not stand(mark_of(part_key[p]), now, till, ticket, part_cost[p]) then return false end
-      touch(part_key[p])
+  local function hold(key, lapse, id, units, receipt, charged)
+    local mark = mark_of(key)
+    if mark[4] >= marking.most_holds then
+      local piece, before = marking.find_settled(mark)
+      if piece then drop_hold(mark, piece, before) end
+    end
+    marking.add_hold(mark, lapse, id, units, receipt, charged)
+  end
+
+  -- The tickets of a check leave all its lines.
+  local function leave_all(ticket)
+    for p = 1, parts do
+      local mark = marks[part_key[p]]
+      if mark and marking.leave(mark, ticket) then touch(part_key[p]) end
     end
   end
-  return true
-end
 
--- an id that is settled, for as long as a repetition may come
-local KNOWN = 60000000
-local function known(key, id, from)
-  hold(key, from < MAX_EXACT - KNOWN and from + KNOWN or MAX_EXACT, id, 0, 0, 0)
-end
+  -- A ticket stands in all lines of a check, or false.
+  local function stand_all(till, ticket)
+    for p = 1, parts do
+      if part_cost[p] > 0 then
+        if not marking.stand(mark_of(part_key[p]), now, till, ticket, part_cost[p]) then return false end
+        touch(part_key[p])
+      end
+    end
+    return true
+  end
 
-define_operations = function()
+  -- an id that is settled, for as long as a repetition may come
+  local KNOWN = 60000000
+  local function known(key, id, from)
+    hold(key, from < MAX_EXACT - KNOWN and from + KNOWN or MAX_EXACT, id, 0, 0, 0)
+  end
+
   -- take up to n
   operations[1] = {
     arguments = 1,
@@ -312,9 +311,11 @@ define_operations = function()
   operations[12] = {
     arguments = 1,
     on_key = function(operation, p, key, state, mark)
-      if not mark or not leave(mark, operation[1]) then return 0 end
+      if not mark or not marking.leave(mark, operation[1]) then return 0 end
       touch(key)
       return 1
     end,
   }
+
+  return operations
 end
