@@ -19,6 +19,7 @@ const parts = [
   'algorithms/concurrency/concurrency.lua',
   'script/marks.lua',
   'script/decide.lua',
+  'script/closely.lua',
   'script/operations.lua',
   'script/judge.lua',
   'script/write.lua',

@@ -1474,50 +1474,87 @@ end
 local reply = { 0, now, 0 }
 local view = 4
 local last = #input
-local part_key, part_index, part_limit, part_own, part_cost, part_id, part_at = {}, {}, {}, {}, {}, {}, {}
-local part_fits = {}
-local part_behind = {}
+local part_key, part_index, part_limit, part_own, part_cost, part_id, part_at = { 0 }, { 0 }, { 0 }, { 0 }, { 0 }, { 0 }, { 0 }
+local part_fits = { 0 }
+local part_behind = { 0 }
 local part_firm = {}
 local parts = 0
 local kept_fits = {}
 local kept_parts = 0
 local kept_uncharged = false
-local function unborn(index, peek)
-  local key = since_key[index]
-  local since = states[key]
-  if since == nil then since = state_of(key) end
-  if not since or since[1] ~= SINCE or since[2] > now then
-    since = { SINCE, now }
-    if not peek then
-      states[key] = since
+builders.closely = function()
+  local function unborn(index, peek)
+    local key = since_key[index]
+    local since = states[key]
+    if since == nil then since = state_of(key) end
+    if not since or since[1] ~= SINCE or since[2] > now then
+      since = { SINCE, now }
+      if not peek then
+        states[key] = since
+        touch(key)
+      end
+    end
+    return built[index].exhausted(limits[index], since[2])
+  end
+  local function mark_of(key)
+    local mark = marks[key]
+    if not mark then
+      mark = { 0, {}, '', 0 }
+      marks[key] = mark
+    end
+    return mark
+  end
+  local function keep(key, state)
+    local former = states[key]
+    if former and former[1] ~= state[1] then room('marks').change(mark_of(key), former, now) end
+    states[key] = state
+  end
+  local function open(p, state, mark, cost, peek, ticket, ahead)
+    local key, index, limit, own = part_key[p], part_index[p], part_limit[p], part_own[p]
+    local behind = 0
+    if mark then
+      if settled[key] and not peek then touch(key) end
+      if mark[3] ~= '' then
+        behind = room('marks').waited_for(mark[3], now, ticket)
+        local most = own.capacity(limit)
+        if behind > most then behind = most end
+      end
+    end
+    part_behind[p] = behind
+    if not state and since_key[index] > 0 then state = unborn(index, peek) end
+    if state and state[1] ~= limit[1] then
+      local other = algorithm(state[1])
+      own.adopt(limit, other.used(state, now), now, reply, view)
+      ahead = other.ahead(state, now, own.span(limit))
+    elseif ahead == nil then
+      ahead = own.open(limit, state, now, reply, view, cost + behind)
+    end
+    if ahead and not peek and cost > 0 and own.admits(limit, reply, view, 0) then
+      keep(key, own.close(limit, reply, view, now, state))
+      eased[key] = true
       touch(key)
     end
+    if behind > 0 then own.withhold(limit, reply, view, behind) end
+    local fits = own.admits(limit, reply, view, cost)
+    if not fits then
+      local firm = not ahead and not (state and is_foreign(limit, own, state))
+      part_firm[p] = firm and (not mark or (mark[3] == '' and not room('marks').holds_units(mark)))
+      local room = own.capacity(limit) - cost
+      if room > 0 then room = room > behind and room - behind or 0 end
+      if state and not ahead and room >= 0 and (state[1] ~= limit[1] or not own.wrote(limit, state)) then
+        own.postpone(limit, reply, view, now, cost, algorithm(state[1]).room_after(state, now, room))
+      end
+    end
+    return fits
   end
-  return built[index].exhausted(limits[index], since[2])
-end
-local function mark_of(key)
-  local mark = marks[key]
-  if not mark then
-    mark = { 0, {}, '', 0 }
-    marks[key] = mark
-  end
-  return mark
-end
-local function keep(key, state)
-  local former = states[key]
-  if former and former[1] ~= state[1] then room('marks').change(mark_of(key), former, now) end
-  states[key] = state
-end
-local function read_operation(from, at)
-  local kind = room('operations')[from[at]]
-  local operation = { judge = kind.judge, charged = kind.charged, on_key = kind.on_key, ticket = kind.ticket }
-  for i = 1, kind.arguments do operation[i] = from[at + i] end
-  return operation, at + 1 + kind.arguments
+  return { unborn = unborn, mark_of = mark_of, keep = keep, open = open }
 end
 builders.operations = function()
   local marking = room('marks')
   local find_hold, drop_hold, hold_at, crowded = marking.find_hold, marking.drop_hold, marking.hold_at, marking.crowded
   local give_back, changed_at = marking.give_back, marking.changed_at
+  local closely = room('closely')
+  local mark_of, keep, unborn = closely.mark_of, closely.keep, closely.unborn
   local operations = {}
   local scratch = {}
   local function hold(key, lapse, id, units, receipt, charged)
@@ -1744,45 +1781,13 @@ builders.operations = function()
       return 1
     end,
   }
+  operations.read = function(from, at)
+    local kind = operations[from[at]]
+    local operation = { judge = kind.judge, charged = kind.charged, on_key = kind.on_key, ticket = kind.ticket }
+    for i = 1, kind.arguments do operation[i] = from[at + i] end
+    return operation, at + 1 + kind.arguments
+  end
   return operations
-end
-local function open(p, state, mark, cost, peek, ticket, ahead)
-  local key, index, limit, own = part_key[p], part_index[p], part_limit[p], part_own[p]
-  local behind = 0
-  if mark then
-    if settled[key] and not peek then touch(key) end
-    if mark[3] ~= '' then
-      behind = room('marks').waited_for(mark[3], now, ticket)
-      local most = own.capacity(limit)
-      if behind > most then behind = most end
-    end
-  end
-  part_behind[p] = behind
-  if not state and since_key[index] > 0 then state = unborn(index, peek) end
-  if state and state[1] ~= limit[1] then
-    local other = algorithm(state[1])
-    own.adopt(limit, other.used(state, now), now, reply, view)
-    ahead = other.ahead(state, now, own.span(limit))
-  elseif ahead == nil then
-    ahead = own.open(limit, state, now, reply, view, cost + behind)
-  end
-  if ahead and not peek and cost > 0 and own.admits(limit, reply, view, 0) then
-    keep(key, own.close(limit, reply, view, now, state))
-    eased[key] = true
-    touch(key)
-  end
-  if behind > 0 then own.withhold(limit, reply, view, behind) end
-  local fits = own.admits(limit, reply, view, cost)
-  if not fits then
-    local firm = not ahead and not (state and is_foreign(limit, own, state))
-    part_firm[p] = firm and (not mark or (mark[3] == '' and not room('marks').holds_units(mark)))
-    local room = own.capacity(limit) - cost
-    if room > 0 then room = room > behind and room - behind or 0 end
-    if state and not ahead and room >= 0 and (state[1] ~= limit[1] or not own.wrote(limit, state)) then
-      own.postpone(limit, reply, view, now, cost, algorithm(state[1]).room_after(state, now, room))
-    end
-  end
-  return fits
 end
 while next_input <= last do
   local flags = input[next_input] % 32
@@ -1792,7 +1797,7 @@ while next_input <= last do
   next_input = next_input + 1
   local operation
   if flags >= 16 then
-    operation, next_input = read_operation(input, next_input)
+    operation, next_input = room('operations').read(input, next_input)
   end
   local condition, listed
   if flags >= 8 and flags % 16 >= 8 then
@@ -1848,7 +1853,7 @@ while next_input <= last do
       if ahead == false and own.admits(limit, reply, view, cost) then
         part_fits[p], part_behind[p] = true, 0
       else
-        local fits = open(p, state, mark, cost, peek, ticket, ahead)
+        local fits = room('closely').open(p, state, mark, cost, peek, ticket, ahead)
         part_fits[p] = fits
         if not fits then admitted = 0 end
         if mark and mark[1] > now and mark[1] > blocked then blocked, blocked_part = mark[1], p end
@@ -1892,7 +1897,7 @@ while next_input <= last do
             local former = states[key]
             local state, foreign = own.take(limit, former, now, reply, at, cost, part_id[p])
             if foreign then eased[key] = true end
-            if former and state ~= former then keep(key, state) else states[key] = state end
+            if former and state ~= former then room('closely').keep(key, state) else states[key] = state end
             if not dirty[key] then touch(key) end
             if operation and operation.charged then operation.charged(operation, p, key) end
           elseif condition == nil and not waits then
@@ -1946,4 +1951,4 @@ reply[3] = garbage
 return reply
 `
 
-export const DECIDE_SHA1 = 'bd9223ecd29d8b0558936704cb22ac6020691d92'
+export const DECIDE_SHA1 = 'bdf7555723da58c74533e2829ea852c7cd31dd60'

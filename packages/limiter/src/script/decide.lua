@@ -109,26 +109,12 @@ local view = 4 -- where the next integer of the reply goes
 local last = #input
 
 -- the parts of the check that is being judged, and where its views are in the reply
-local part_key, part_index, part_limit, part_own, part_cost, part_id, part_at = {}, {}, {}, {}, {}, {}, {}
-local part_fits = {} -- whether the limit admits
-local part_behind = {} -- units of those who wait for the limit before it
+-- (a table that is made with a place for one costs half of one that grows)
+local part_key, part_index, part_limit, part_own, part_cost, part_id, part_at = { 0 }, { 0 }, { 0 }, { 0 }, { 0 }, { 0 }, { 0 }
+local part_fits = { 0 } -- whether the limit admits
+local part_behind = { 0 } -- units of those who wait for the limit before it
 local part_firm = {} -- of what refuses: whether nothing can come back before the view says so
 local parts = 0
 local kept_fits = {} -- the same of the last check without a condition
 local kept_parts = 0
 local kept_uncharged = false -- a key of it was blocked, or it had been charged before
-
--- a counter that nothing is known of, of a limit whose counters begin exhausted
-local function unborn(index, peek)
-  local key = since_key[index]
-  local since = states[key]
-  if since == nil then since = state_of(key) end
-  if not since or since[1] ~= SINCE or since[2] > now then
-    since = { SINCE, now }
-    if not peek then
-      states[key] = since
-      touch(key)
-    end
-  end
-  return built[index].exhausted(limits[index], since[2])
-end

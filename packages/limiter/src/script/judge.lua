@@ -1,49 +1,5 @@
 -- Judges the checks in order: the fourth step of decide.lua.
 
--- opens a limit: writes its view, also behind one that refuses: the caller is told the longest wait. What others wait
--- for, who stand before the ticket (0: all do), counts as used.
-local function open(p, state, mark, cost, peek, ticket, ahead)
-  local key, index, limit, own = part_key[p], part_index[p], part_limit[p], part_own[p]
-  local behind = 0
-  if mark then
-    if settled[key] and not peek then touch(key) end
-    if mark[3] ~= '' then
-      behind = room('marks').waited_for(mark[3], now, ticket)
-      local most = own.capacity(limit)
-      if behind > most then behind = most end
-    end
-  end
-  part_behind[p] = behind
-  if not state and since_key[index] > 0 then state = unborn(index, peek) end
-  if state and state[1] ~= limit[1] then
-    local other = algorithm(state[1])
-    own.adopt(limit, other.used(state, now), now, reply, view)
-    ahead = other.ahead(state, now, own.span(limit))
-  elseif ahead == nil then
-    ahead = own.open(limit, state, now, reply, view, cost + behind)
-  end
-  -- what must be repaired is repaired by a refusal too, but never by who only asks, nor by a limit of 0
-  if ahead and not peek and cost > 0 and own.admits(limit, reply, view, 0) then
-    keep(key, own.close(limit, reply, view, now, state))
-    eased[key] = true
-    touch(key)
-  end
-  if behind > 0 then own.withhold(limit, reply, view, behind) end
-  local fits = own.admits(limit, reply, view, cost)
-  if not fits then
-    -- whether nothing can come back before the view says so, but by what is told
-    local firm = not ahead and not (state and is_foreign(limit, own, state))
-    part_firm[p] = firm and (not mark or (mark[3] == '' and not room('marks').holds_units(mark)))
-    -- what goes by other numbers has room at an instant of its own
-    local room = own.capacity(limit) - cost
-    if room > 0 then room = room > behind and room - behind or 0 end
-    if state and not ahead and room >= 0 and (state[1] ~= limit[1] or not own.wrote(limit, state)) then
-      own.postpone(limit, reply, view, now, cost, algorithm(state[1]).room_after(state, now, room))
-    end
-  end
-  return fits
-end
-
 while next_input <= last do
   -- 4.1 what is asked
   local flags = input[next_input] % 32
@@ -53,7 +9,7 @@ while next_input <= last do
   next_input = next_input + 1
   local operation
   if flags >= 16 then
-    operation, next_input = read_operation(input, next_input)
+    operation, next_input = room('operations').read(input, next_input)
   end
   local condition, listed
   if flags >= 8 and flags % 16 >= 8 then
@@ -112,7 +68,7 @@ while next_input <= last do
       if ahead == false and own.admits(limit, reply, view, cost) then
         part_fits[p], part_behind[p] = true, 0
       else
-        local fits = open(p, state, mark, cost, peek, ticket, ahead)
+        local fits = room('closely').open(p, state, mark, cost, peek, ticket, ahead)
         part_fits[p] = fits
         if not fits then admitted = 0 end
         if mark and mark[1] > now and mark[1] > blocked then blocked, blocked_part = mark[1], p end
@@ -164,7 +120,7 @@ while next_input <= last do
             local state, foreign = own.take(limit, former, now, reply, at, cost, part_id[p])
             -- under other numbers there may be room earlier
             if foreign then eased[key] = true end
-            if former and state ~= former then keep(key, state) else states[key] = state end
+            if former and state ~= former then room('closely').keep(key, state) else states[key] = state end
             if not dirty[key] then touch(key) end
             if operation and operation.charged then operation.charged(operation, p, key) end
           elseif condition == nil and not waits then

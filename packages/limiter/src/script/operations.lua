@@ -22,34 +22,12 @@
 --   11 unblock                         1 where it was blocked
 --   12 leave       ticket              leaves the line: 1 where it stood there
 
-local function mark_of(key)
-  local mark = marks[key]
-  if not mark then
-    mark = { 0, {}, '', 0 }
-    marks[key] = mark
-  end
-  return mark
-end
-
--- the state of a key from now on
-local function keep(key, state)
-  local former = states[key]
-  if former and former[1] ~= state[1] then room('marks').change(mark_of(key), former, now) end
-  states[key] = state
-end
-
--- The operation that the head says comes, with its arguments, and where the input goes on.
-local function read_operation(from, at)
-  local kind = room('operations')[from[at]]
-  local operation = { judge = kind.judge, charged = kind.charged, on_key = kind.on_key, ticket = kind.ticket }
-  for i = 1, kind.arguments do operation[i] = from[at + i] end
-  return operation, at + 1 + kind.arguments
-end
-
 builders.operations = function()
   local marking = room('marks')
   local find_hold, drop_hold, hold_at, crowded = marking.find_hold, marking.drop_hold, marking.hold_at, marking.crowded
   local give_back, changed_at = marking.give_back, marking.changed_at
+  local closely = room('closely')
+  local mark_of, keep, unborn = closely.mark_of, closely.keep, closely.unborn
   local operations = {} -- by code
   local scratch = {}
 
@@ -316,6 +294,14 @@ builders.operations = function()
       return 1
     end,
   }
+
+  -- What comes behind a head, with its arguments, and where the input goes on.
+  operations.read = function(from, at)
+    local kind = operations[from[at]]
+    local operation = { judge = kind.judge, charged = kind.charged, on_key = kind.on_key, ticket = kind.ticket }
+    for i = 1, kind.arguments do operation[i] = from[at + i] end
+    return operation, at + 1 + kind.arguments
+  end
 
   return operations
 end
