@@ -2,7 +2,7 @@
 -- that count by another algorithm than before. Built when a check of the call first needs it.
 
 builders.closely = function()
-  -- A counter that nothing is known of, of a limit whose counters begin exhausted
+  -- A counter that nothing is known of, of a limit whose counters begin exhausted.
   local function unborn(index, peek)
     local key = since_key[index]
     local since = states[key]
@@ -26,10 +26,10 @@ builders.closely = function()
     return mark
   end
 
-  -- The state of a key from now on
+  -- The state of a key from now on. Receipts of before are of another algorithm, or of a window that no longer ends then.
   local function keep(key, state)
     local former = states[key]
-    if former and former[1] ~= state[1] then room('marks').change(mark_of(key), former, now) end
+    if former and (former[1] ~= state[1] or state[1] == FIXED_WINDOW and state[3] < former[3]) then room('marks').change(mark_of(key), former, now) end
     states[key] = state
   end
 

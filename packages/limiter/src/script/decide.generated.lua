@@ -1503,7 +1503,7 @@ builders.closely = function()
   end
   local function keep(key, state)
     local former = states[key]
-    if former and former[1] ~= state[1] then room('marks').change(mark_of(key), former, now) end
+    if former and (former[1] ~= state[1] or state[1] == FIXED_WINDOW and state[3] < former[3]) then room('marks').change(mark_of(key), former, now) end
     states[key] = state
   end
   local function open(p, state, mark, cost, peek, ticket, ahead)

@@ -1506,7 +1506,7 @@ builders.closely = function()
   end
   local function keep(key, state)
     local former = states[key]
-    if former and former[1] ~= state[1] then room('marks').change(mark_of(key), former, now) end
+    if former and (former[1] ~= state[1] or state[1] == FIXED_WINDOW and state[3] < former[3]) then room('marks').change(mark_of(key), former, now) end
     states[key] = state
   end
   local function open(p, state, mark, cost, peek, ticket, ahead)
@@ -1951,4 +1951,4 @@ reply[3] = garbage
 return reply
 `
 
-export const DECIDE_SHA1 = 'bdf7555723da58c74533e2829ea852c7cd31dd60'
+export const DECIDE_SHA1 = '6f38b4db6b990ec97c50545d01f314689685a2a8'

@@ -1505,7 +1505,7 @@ builders.closely = function()
   end
   local function keep(key, state)
     local former = states[key]
-    if former and former[1] ~= state[1] then room('marks').change(mark_of(key), former, now) end
+    if former and (former[1] ~= state[1] or state[1] == FIXED_WINDOW and state[3] < former[3]) then room('marks').change(mark_of(key), former, now) end
     states[key] = state
   end
   local function open(p, state, mark, cost, peek, ticket, ahead)
@@ -1950,4 +1950,4 @@ reply[3] = garbage
 return reply
 `
 
-export const DECIDE_TEST_SHA1 = 'dd8ba7fa60bbb922155f2471459f032b6fa8f9a5'
+export const DECIDE_TEST_SHA1 = 'd4a552cf5acb5012d0da98366a0d4ddcdef0296a'
