@@ -20,6 +20,7 @@ const parts = [
   'script/marks.lua',
   'script/decide.lua',
   'script/closely.lua',
+  'script/places.lua',
   'script/operations.lua',
   'script/judge.lua',
   'script/write.lua',

@@ -1,4 +1,5 @@
 import type { BesideDecision, Decision, LimitStatus, Reason, Source } from './decision.ts'
+import type { Limit } from './limit.ts'
 import { keyOf } from './part.ts'
 import { type Charge, type ChargedWhere, isInShares, writeReceipt } from './receipt.ts'
 import type { Check, Follower, Part, Verdict } from './store.ts'
@@ -15,7 +16,7 @@ export function deriveDecision(check: Check, verdict: Verdict, source: Source, d
     let at = verdict.at
     for (const { limit, cost } of check.parts) {
       if (limit.delayUs !== undefined && cost > 0) {
-        const delayUs = check.peek ? (limit.place?.(view, at, nowUs, cost) ?? 0) : limit.delayUs(view, at)
+        const delayUs = check.peek ? (limit.place?.(view, at, nowUs, cost) ?? 0) : delayOf(limit, verdict, at)
         if (delayUs / 1000 > decision.delayMs) decision.delayMs = delayUs / 1000
       }
       at += limit.viewSize
@@ -73,7 +74,7 @@ export class Decided implements Decision {
     return writeReceipt(this.#form, this.#parts, this.#charges)
   }
 
-  charged({ parts, operation }: Check, { view, at: from, nowUs, result }: Verdict): void {
+  charged({ parts, operation }: Check, { view, at: from, nowUs, result, receiptUs }: Verdict): void {
     this.#result = result
     // What is held is settled by its reservation.
     if (operation?.name === 'reserve') return
@@ -81,7 +82,8 @@ export class Decided implements Decision {
     let at = from
     for (const { limit, cost } of parts) {
       const units = operation?.name === 'take-up-to' ? result : cost
-      charges.push({ cost: units, chargedUs: nowUs, instantUs: limit.receiptUs(view, at, nowUs) })
+      const instantUs = receiptUs > 0 ? receiptUs : limit.receiptUs(view, at, nowUs)
+      charges.push({ cost: units, chargedUs: nowUs, instantUs })
       at += limit.viewSize
     }
     this.#parts = parts
@@ -275,6 +277,11 @@ function tellAll(parts: readonly Part[], verdict: Verdict, limits: LimitStatus[]
   if (refuser === undefined) return allowed ? undefined : longestPlace(parts, verdict, limits)
   const reason = blocked ? 'blocked' : refuser.retryAfterMs === Number.POSITIVE_INFINITY ? 'never' : 'limit'
   return { status: refuser, reason }
+}
+
+/** How long until it proceeds: of a place that another gave up, until that comes. */
+function delayOf(limit: Limit, { view, nowUs, result, receiptUs }: Verdict, at: number): number {
+  return receiptUs > 0 ? result - nowUs : (limit.delayUs?.(view, at) ?? 0)
 }
 
 /** Too much is held under a key already: until the first of it lapses. */

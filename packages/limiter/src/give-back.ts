@@ -38,12 +38,12 @@ export function keptOf(decision: Decision, operation: Operation | undefined): nu
   return granted ?? Number.MAX_SAFE_INTEGER
 }
 
-/** A refund goes by the instant of the charge, which each store tells by its own clock. */
+/** A refund, and a place that is given up, go by the instant of the charge, which each store tells by its own clock. */
 export function dated(check: Check): Check {
   const { operation, parts } = check
-  if (operation?.name !== 'refund') return check
-  const [id = 0, , again = 0] = operation.args
-  return { ...check, operation: { name: 'refund', args: [id, parts[0]?.chargedUs ?? 0, again] } }
+  if (operation?.name !== 'refund' && operation?.name !== 'vacate') return check
+  const [id = 0, , rest = 0] = operation.args
+  return { ...check, operation: { name: operation.name, args: [id, parts[0]?.chargedUs ?? 0, rest] } }
 }
 
 function onKeys(parts: Part[], operation: Operation): Check {

@@ -68,6 +68,11 @@ export interface Limit<S extends State = State> {
    * limit does not book, it is when there is room if nobody else comes.
    */
   place(view: readonly number[], at: number, nowUs: number, cost: number): number
+  /**
+   * Divides a place in line that was given up and comes in `aheadUs` (≥ 1), where all but `left` of its units are taken.
+   * Absent: the limit does not book.
+   */
+  divide?(left: number, aheadUs: number): Division
   /** How long whoever was admitted has to wait before it proceeds, in µs. Absent: not at all. */
   delayUs?(view: readonly number[], at: number): number
   /** Whether a state of this algorithm can have been written under these numbers. */
@@ -94,6 +99,15 @@ export interface Limit<S extends State = State> {
   tell(view: readonly number[], at: number, nowUs: number, cost: number, status: LimitNumbers): void
   /** The fair share of one of `instances` (≥ 1) processes that no longer share a store. */
   share(instances: number): Limit
+}
+
+/** Of a place in line of which a part is taken. */
+export interface Division {
+  /** Units that are left for others. */
+  readonly left: number
+  /** How much sooner than all of it what is taken has its turn, and has drained, in µs. */
+  readonly soonerUs: number
+  readonly lessUs: number
 }
 
 /** How the states of one algorithm are stored, and what they mean to the others. */

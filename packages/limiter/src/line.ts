@@ -46,7 +46,7 @@ interface Sleeper {
  */
 export class Line {
   private readonly ways: Ways
-  private readonly giveBack: (parts: readonly Part[], decision: Decision) => Promise<void>
+  private readonly vacate: (parts: readonly Part[], decision: Decision, ticket: number) => Promise<void>
   private readonly sleepers = new Set<Sleeper>()
   /** Everybody who sleeps, until what is to be done for those who leave is done. */
   private readonly pauses = new Set<Promise<void>>()
@@ -54,10 +54,10 @@ export class Line {
   private waiting = 0
   private closedBy: HeadgateError | undefined
 
-  /** @param giveBack a place that was booked */
-  constructor(ways: Ways, giveBack: (parts: readonly Part[], decision: Decision) => Promise<void>) {
+  /** @param vacate gives up a place that was booked */
+  constructor(ways: Ways, vacate: (parts: readonly Part[], decision: Decision, ticket: number) => Promise<void>) {
     this.ways = ways
-    this.giveBack = giveBack
+    this.vacate = vacate
   }
 
   /** Whether somebody leaves the line: then the store is still to be asked. */
@@ -74,7 +74,7 @@ export class Line {
     if (decision.allowed) {
       const startUs = resultOf(decision) ?? 0
       const leftMs = Math.max(startUs / 1000 - decision.at, decision.delayMs)
-      if (leftMs > 0) await this.pause(wait, leftMs, [], () => this.giveBack(judged.parts, decision))
+      if (leftMs > 0) await this.pause(wait, leftMs, [], () => this.vacate(judged.parts, decision, wait.ticket))
       decision.delayMs = 0
     }
     decision.waitedMs = performance.now() - wait.begunMs
@@ -95,7 +95,8 @@ export class Line {
   /** Whoever still waits is told, and its place is given back. */
   async close(): Promise<void> {
     this.closedBy = new HeadgateError('HEADGATE_CLOSED', 'the limiter was closed while this caller waited')
-    for (const sleeper of [...this.sleepers]) sleeper.fail(this.closedBy)
+    // The last one first: its place comes back whole, and then the one before it is the last.
+    for (const sleeper of [...this.sleepers].reverse()) sleeper.fail(this.closedBy)
     await Promise.allSettled(this.pauses)
   }
 

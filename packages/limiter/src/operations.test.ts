@@ -15,9 +15,10 @@ const tenPerSecond = tokenBucket({ limit: 10, period: '1s' })
 
 function rig() {
   const clock = fakeClock()
-  const engine = createEngine({ store: memoryStore({ clock }) })
+  const store = memoryStore({ clock })
+  const engine = createEngine({ store })
   const item = (limit: Limit, cost = 1, key = 'ann') => [{ name: limit.algorithm, limit, key, cost }]
-  return { clock, engine, item }
+  return { clock, store, engine, item }
 }
 
 describe('giving back', () => {
@@ -239,18 +240,33 @@ describe('a place in line', () => {
     expect(performance.now() - beganMs).toBeGreaterThanOrEqual(49)
   })
 
-  it('that is given back by another than the last is not given to a second caller', async () => {
+  it('that another than the last gives up is taken by the next caller, and the one after comes last', async () => {
     const { engine, item } = rig()
-    const one = tokenBucket({ limit: 1, period: '1s' })
+    const one = item(tokenBucket({ limit: 10, period: '1s', burst: 1 }))
     const leaving = new AbortController()
-    const waited = [engine.acquire(item(one)), engine.acquire(item(one), { signal: leaving.signal })]
-    const third = engine.acquire(item(one))
+    const [first, second] = [engine.acquire(one), engine.acquire(one, { signal: leaving.signal })]
+    const third = engine.acquire(one)
     leaving.abort(new Error('gone'))
-    await expect(waited[1]).rejects.toThrow('gone')
-    const next = await engine.acquire(item(one), { timeoutMs: 2500 })
-    expect([next.allowed, next.reason]).toEqual([false, 'limit'])
+    await expect(second).rejects.toThrow('gone')
+    const { at } = await first
+    const next = engine.acquire(one, { timeoutMs: 150 })
+    const last = await engine.acquire(one, { timeoutMs: 250 })
+    expect([last.allowed, last.reason]).toEqual([false, 'limit'])
+    expect([(await next).allowed, (await third).allowed]).toEqual([true, true])
+    expect((await next).at + ((await next).waitedMs ?? 0)).toBeGreaterThanOrEqual(at + 99)
     await engine.close()
-    await expect(third).rejects.toThrow(/closed/)
+  })
+
+  it('comes back whole where everybody in line goes because the engine is closed', async () => {
+    const { engine, store, item } = rig()
+    const one = item(tokenBucket({ limit: 1, period: '1s' }))
+    const waiting = Array.from({ length: 40 }, () => engine.acquire(one, { timeoutMs: 60_000 }))
+    await waiting[0]
+    await engine.close()
+    await Promise.allSettled(waiting)
+    const other = createEngine({ store })
+    expect((await other.peek(one)).limits[0]?.resetAfterMs).toBeLessThanOrEqual(1000)
+    await other.close()
   })
 
   it('is refused at once where it comes too late, and where it never comes', async () => {

@@ -6,7 +6,7 @@ import { type AcquireOptions, Line } from './line.ts'
 import { costOf } from './part.ts'
 import { chargedWhere, isInShares, readReceipt } from './receipt.ts'
 import { newId } from './split.ts'
-import type { OperationName, Part } from './store.ts'
+import type { Operation, OperationName, Part } from './store.ts'
 import { type CheckOptions, type Judged, LONGEST_MS, op, spanOf, type Ways } from './ways.ts'
 
 /** What `takeUpTo` gives. */
@@ -67,7 +67,7 @@ export class Operations {
 
   constructor(ways: Ways) {
     this.ways = ways
-    this.line = new Line(ways, (parts, { receipt }) => this.giveBack(parts, receipt))
+    this.line = new Line(ways, (parts, decision, ticket) => this.vacate(parts, decision, ticket))
   }
 
   async takeUpTo(parts: readonly Part[], most: number, options?: CheckOptions): Promise<Grant> {
@@ -128,6 +128,15 @@ export class Operations {
   ): Promise<number[]> {
     const number = id === undefined ? 0 : idOf(id)
     if (receipt === undefined) return this.ways.operate({ parts, peek: false, operation: op('refund', number, 0, 0) })
+    return this.giveBack(parts, receipt, whole, (again) => op('refund', number, 0, again))
+  }
+
+  private async giveBack(
+    parts: readonly Part[],
+    receipt: string,
+    whole: readonly boolean[],
+    operation: (again: number) => Operation,
+  ): Promise<number[]> {
     const where = chargedWhere(receipt) ?? 'store'
     const charged = parts.map((part) => where === 'store' || isInShares(part, parts))
     const charges = readReceipt(
@@ -143,7 +152,7 @@ export class Operations {
       if (cost < charge.cost) again = 1
       return { ...part, cost, id: charge.instantUs, chargedUs: charge.chargedUs }
     })
-    return this.ways.operate({ parts: back, peek: false, operation: op('refund', number, 0, again) }, where)
+    return this.ways.operate({ parts: back, peek: false, operation: operation(again) }, where)
   }
 
   async reset(parts: readonly Part[]): Promise<void> {
@@ -173,10 +182,14 @@ export class Operations {
     this.line.wake(parts)
   }
 
-  private async giveBack(parts: readonly Part[], receipt: string | undefined): Promise<void> {
+  /** A place of one limit is for whoever comes next; of several, the others of a check would have none beside it. */
+  private async vacate(parts: readonly Part[], decision: Decision, ticket: number): Promise<void> {
+    const { receipt } = decision
     if (receipt === undefined) return
     const whole = parts.map(() => true)
-    await this.refund(parts, { receipt }, whole).catch(() => undefined)
+    const operation = (again: number) =>
+      parts.length === 1 ? op('vacate', ticket, 0, resultOf(decision) ?? 0) : op('refund', 0, 0, again)
+    await this.giveBack(parts, receipt, whole, operation).catch(() => undefined)
   }
 }
 

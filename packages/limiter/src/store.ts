@@ -47,6 +47,7 @@ export type OperationName =
   | 'block'
   | 'unblock'
   | 'leave'
+  | 'vacate'
 
 export interface Operation {
   readonly name: OperationName
@@ -80,6 +81,8 @@ export interface Verdict {
   /** Which part's key is blocked, and the instant (µs) at which the longest block ends; −1, 0: none is. */
   readonly blockedPart: number
   readonly blockedUs: number
+  /** Of a place in line that another gave up: its receipt (µs), and nothing was charged; 0: it is none. */
+  readonly receiptUs: number
   /** Of a refusal: nothing can make room before the views say so, but what `watchChanges` tells of. Absent: not known. */
   readonly firm?: boolean
   /** When the store was asked, on `performance.now()`; absent: it is in this process. */

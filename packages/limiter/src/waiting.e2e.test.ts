@@ -186,23 +186,30 @@ describe('a line before one budget', () => {
     expect([decision.allowed, (decision.waitedMs ?? 0) < 950]).toEqual([true, true])
   })
 
-  it('gives the place of the last who leaves to the next, of another to nobody', async () => {
-    const one = item(tokenBucket({ limit: 10, period: '1s', burst: 1 }))
-    const first = await timed(one)
-    const atMs = first.decision.at
-    const [leaving, last] = [new AbortController(), new AbortController()]
-    const second = timed(one, { signal: leaving.signal })
-    const third = timed(one)
-    const fourth = timed(one, { signal: last.signal })
-    await engine.peek(one)
-    last.abort(new Error('the last leaves'))
-    await expect(fourth).rejects.toThrow('the last leaves')
-    leaving.abort(new Error('the second leaves'))
-    await expect(second).rejects.toThrow('the second leaves')
-    const fifth = timed(one)
-    expect((await third).startMs - atMs).toBeGreaterThan(199)
-    expect((await fifth).startMs - atMs).toBeGreaterThan(299)
-    expect((await fifth).startMs - atMs).toBeLessThan(390)
+  it('gives the places of those who leave to the next ones, of another process too, and each to one', async () => {
+    const joining = await startProcess('queue')
+    const line = item(tokenBucket({ limit: 20, period: '1s', burst: 1 }), 1, 'bucket')
+    const queue = line.map((one) => ({ ...one, key: 'queue' }))
+    const first = await timed(queue)
+    const leaving = new AbortController()
+    const waiting = Promise.allSettled(
+      Array.from({ length: 20 }, (_, i) => timed(queue, i >= 8 && i < 13 ? { signal: leaving.signal } : {})),
+    )
+    await engine.peek(queue)
+    leaving.abort(new Error('gone'))
+    joining.go({ of: ['bucket'], firstMs: now() + 20, everyMs: 0 })
+    const turns = (await joining.line()) as { cameMs: number; allowed: boolean; waitedMs: number }[]
+    const joined = turns.map(({ cameMs, waitedMs }) => cameMs + waitedMs - first.decision.at)
+    const stayed = (await waiting).flatMap((one) =>
+      one.status === 'fulfilled' ? [one.value.startMs - first.decision.at] : [],
+    )
+    expect([turns.map(({ allowed }) => allowed), stayed.length]).toEqual([Array(5).fill(true), 15])
+    // Behind all who waited they would have come from 1050 ms on.
+    expect(Math.max(...joined)).toBeLessThan(1000)
+    // All 20 turns behind the first are had by one each, and by nobody early.
+    for (const [i, startMs] of [...stayed, ...joined].toSorted((a, b) => a - b).entries()) {
+      expect(startMs).toBeGreaterThan(50 * (i + 1) - 1)
+    }
   })
 
   it('refuses at once a place that comes too late, and charges nothing then', async () => {

@@ -16,11 +16,12 @@ builders.lists = function()
     return low
   end
 
-  -- The place (from 0) of the first entry that has these bytes behind its first `from`; nil: none.
-  local function search(list, width, bytes, from)
+  -- The place (from 0) of the first entry that has these bytes behind its first `from`, in the list from byte `start` (nil: all
+  -- of it); nil: none.
+  local function search(list, width, bytes, from, start)
     -- large numbers all begin alike: by its end one is found ten times as fast
     local tail = string.sub(bytes, 3)
-    local at = from + 3
+    local at = (start or 0) + from + 3
     while true do
       at = string.find(list, tail, at, true)
       if not at then return nil end

@@ -55,6 +55,7 @@ builders.closely = function()
     elseif ahead == nil then
       ahead = own.open(limit, state, now, reply, view, cost + behind)
     end
+    if state and not peek and cost > 0 and room('places').outdate(mark, state, limit, own, ahead) then touch(key) end
     -- what must be repaired is repaired by a refusal too, but never by who only asks, nor by a limit of 0
     if ahead and not peek and cost > 0 and own.admits(limit, reply, view, 0) then
       keep(key, own.close(limit, reply, view, now, state))

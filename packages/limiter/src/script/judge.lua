@@ -131,7 +131,7 @@ while next_input <= last do
     end
   end
 
-  -- 4.5 a block is told of between the result and the views
+  -- 4.5 a block, or the receipt of a place, is told of between the result and the views
   reply[verdict] = admitted
   if admitted == 0 and not operation then
     for p = 1, parts do
@@ -144,5 +144,10 @@ while next_input <= last do
     reply[blocked_at] = blocked_part
     reply[blocked_at + 1] = blocked
     view = view + 2
+  elseif operation and operation.receipt then
+    reply[verdict] = 4
+    for i = view - 1, blocked_at, -1 do reply[i + 1] = reply[i] end
+    reply[blocked_at] = operation.receipt
+    view = view + 1
   end
 end

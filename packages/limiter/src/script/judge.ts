@@ -4,6 +4,7 @@ import type { Check, Follower, Part, Verdict } from '../store.ts'
 import { blank, type Filled, judging, keep, kept, type Slot, type Slots, settled, unborn } from './judging.ts'
 import { waitedFor } from './marks.ts'
 import { JUDGED, ON_KEYS } from './operations.ts'
+import { outdate } from './places.ts'
 
 /**
  * Judges one check: the TypeScript half of `judge.lua`, same steps, same numbers.
@@ -22,6 +23,7 @@ export function judge(check: Check, slots: Slots, nowUs: number, verdict: Filled
   verdict.nowUs = nowUs
   verdict.blockedPart = -1
   verdict.blockedUs = 0
+  verdict.receiptUs = 0
   verdict.followers = undefined
   const { operation } = check
   const onKeys = operation === undefined ? undefined : ON_KEYS[operation.name]
@@ -105,6 +107,7 @@ function open(part: Part, slot: Slot | undefined, view: number[], at: number, be
   } else {
     ahead = limit.open(state, nowUs, view, at, cost + behind)
   }
+  if (slot !== undefined && !check.peek && cost > 0) outdate(slot, limit, ahead)
   // what must be repaired is repaired by a refusal too, but never by who only asks, nor by a limit of 0
   if (ahead && !check.peek && cost > 0 && slot !== undefined && limit.admits(view, at, 0)) {
     keep(slot, part, limit.close(view, at, nowUs, state))

@@ -67,6 +67,7 @@ export interface Filled extends Verdict {
   result: number
   blockedPart: number
   blockedUs: number
+  receiptUs: number
   followers: Verdict[] | undefined
 }
 
@@ -100,7 +101,17 @@ export function sinceValue(space: string): string {
 
 /** A verdict to fill in. */
 export function blank(view: number[]): Filled {
-  return { allowed: false, nowUs: 0, view, at: 0, result: 0, blockedPart: -1, blockedUs: 0, followers: undefined }
+  return {
+    allowed: false,
+    nowUs: 0,
+    view,
+    at: 0,
+    result: 0,
+    blockedPart: -1,
+    blockedUs: 0,
+    receiptUs: 0,
+    followers: undefined,
+  }
 }
 
 /** Keeps a state in its place. */
@@ -110,7 +121,8 @@ export function keep(slot: Slot | undefined, part: Part, state: State): Slot {
     return judging.slots.find(part.space, part.value) as Slot
   }
   // Receipts of before are of another algorithm, or of a window that no longer ends then.
-  if (slot.state !== undefined && (slot.state.code !== state.code || isCutShort(slot.state, state))) change(markOf(slot), slot.state, judging.nowUs)
+  if (slot.state !== undefined && (slot.state.code !== state.code || isCutShort(slot.state, state)))
+    change(markOf(slot), slot.state, judging.nowUs)
   slot.state = state
   kept(slot)
   return slot

@@ -6,6 +6,7 @@
 -- Ticket: 3 doubles: until when it counts (µs), id, units that it waits for; in the order in which they came
 -- Mark:   { blocked until, holds in pieces of text, tickets, number of holds }: a change copies one piece, not 160 kB
 -- A hold of id CHANGED is none: it says as its receipt since when another algorithm counts, while receipts of before may come.
+-- One of id VACANT is a place in line that was given up (see places.lua).
 
 builders.marks = function()
   local lists = room('lists')
@@ -15,6 +16,9 @@ builders.marks = function()
   local PIECE = MAX_SETTLED * HOLD
   local SETTLED = string.rep('\0', 24) -- no units, receipt or charge
   local CHANGED = -6004799503160661 -- its bytes stand in no other number, so a search for it does not stop
+  local VACANT = -7505999378950826 -- likewise
+  local VACANT_ID = struct.pack('>d', VACANT)
+  local MAX_VACANT = 16
   local TICKET = 24
   local MAX_TICKETS = 1024
 
@@ -22,7 +26,7 @@ builders.marks = function()
   local function unmark(raw)
     if #raw < 25 then return nil, nil end
     local _, blocked, held, waiting = struct.unpack('>Bddd', raw)
-    if not (exact(blocked) and exact(held) and exact(waiting)) or held > MAX_HOLDS + 1 or waiting > MAX_TICKETS then return nil, nil end
+    if not (exact(blocked) and exact(held) and exact(waiting)) or held > MAX_HOLDS + 1 + MAX_VACANT or waiting > MAX_TICKETS then return nil, nil end
     local line = 25 + held * HOLD
     local rest = line + waiting * TICKET
     if #raw < rest then return nil, nil end
@@ -80,6 +84,29 @@ builders.marks = function()
     mark[4] = mark[4] + 1
   end
 
+  -- The places in line that were given up, from the one that has drained first.
+  local function vacancies(mark)
+    local found = {}
+    if not mark or mark[4] == 0 then return found end
+    local pieces = pieces_of(mark)
+    for i = 1, #pieces do
+      local place = lists.search(pieces[i], HOLD, VACANT_ID, 8)
+      while place do
+        local before = place * HOLD
+        local drained, _, units, turn, ticket = hold_at(mark, i, before)
+        found[#found + 1] = { piece = i, before = before, drained = drained, units = units, turn = turn, ticket = ticket }
+        place = lists.search(pieces[i], HOLD, VACANT_ID, 8, before + HOLD)
+      end
+    end
+    return found
+  end
+
+  -- Puts another number of units into a hold.
+  local function set_units(mark, piece, before, units)
+    local text = mark[2][piece]
+    mark[2][piece] = string.sub(text, 1, before + 16) .. struct.pack('>d', units) .. string.sub(text, before + 25)
+  end
+
   -- Since when the algorithm that counts does; 0: nothing is known of another.
   local function changed_at(mark)
     local piece, before = find_hold(mark, CHANGED)
@@ -112,8 +139,8 @@ builders.marks = function()
     if lapsed > MAX_SETTLED then lapsed = MAX_SETTLED end
     local changed = changed_at(mark)
     for i = 0, lapsed - 1 do
-      local _, _, units, receipt, charged = hold_at(mark, 1, i * HOLD)
-      if state and units > 0 then give_back(state, changed, now, units, receipt, charged, false) end
+      local _, id, units, receipt, charged = hold_at(mark, 1, i * HOLD)
+      if state and units > 0 and id ~= VACANT then give_back(state, changed, now, units, receipt, charged, false) end
     end
     mark[2][1] = lists.remove(mark[2][1], HOLD, 0, lapsed)
     if mark[2][1] == '' then table.remove(mark[2], 1) end
@@ -126,7 +153,7 @@ builders.marks = function()
     if mark[4] > MAX_SETTLED then return true end
     for i = 1, #mark[2] do
       for at = 17, #mark[2][i], HOLD do
-        if lists.number(mark[2][i], at) > 0 then return true end
+        if lists.number(mark[2][i], at) > 0 and lists.number(mark[2][i], at - 8) ~= VACANT then return true end
       end
     end
     return false
@@ -220,6 +247,8 @@ builders.marks = function()
     drop_hold = drop_hold,
     hold_at = hold_at,
     add_hold = add_hold,
+    vacancies = vacancies,
+    set_units = set_units,
     changed_at = changed_at,
     change = change,
     give_back = give_back,
@@ -233,5 +262,7 @@ builders.marks = function()
     lifetime_of = lifetime_of,
     marked = marked,
     most_holds = MAX_HOLDS,
+    most_vacant = MAX_VACANT,
+    VACANT = VACANT,
   }
 end

@@ -40,6 +40,10 @@ const MAX_HOLDS = 4096
 const MAX_SETTLED = 64
 /** A hold of this id is none: it says as its receipt since when another algorithm counts, while receipts of before may come. */
 const CHANGED = -6004799503160661
+/** A hold of this id is a place in line that was given up (see `places.ts`). */
+export const VACANT = -7505999378950826
+/** The most of these under one key. */
+export const MAX_VACANT = 16
 /** The most tickets in one line. */
 const MAX_TICKETS = 1024
 
@@ -49,7 +53,7 @@ export function newMark(): Mark {
 
 /** The place of the settled hold that gives way where there are as many as may be; −1: none does. */
 function settledPlace({ holds }: Mark): number {
-  return holds.findIndex(({ units }) => units === 0)
+  return holds.findIndex(({ id, units }) => units === 0 && id !== VACANT)
 }
 
 /** Whether nothing more can be held. */
@@ -65,7 +69,7 @@ export function hold(mark: Mark, entry: Hold): void {
   insert(mark, entry)
 }
 
-function insert({ holds }: Mark, entry: Hold): void {
+export function insert({ holds }: Mark, entry: Hold): void {
   let place = holds.length
   while (place > 0 && (holds[place - 1] as Hold).lapseUs > entry.lapseUs) place -= 1
   holds.splice(place, 0, entry)
@@ -139,7 +143,7 @@ export function settle(state: State | undefined, mark: Mark, nowUs: number): voi
   const changedUs = changedAtUs(mark)
   for (const each of mark.holds) {
     if (each.lapseUs > nowUs || lapsed === MAX_SETTLED) break
-    if (state !== undefined && each.units > 0) giveBack(state, changedUs, nowUs, each, false)
+    if (state !== undefined && each.units > 0 && each.id !== VACANT) giveBack(state, changedUs, nowUs, each, false)
     lapsed += 1
   }
   if (lapsed > 0) mark.holds.splice(0, lapsed)
@@ -189,7 +193,7 @@ export function decodeStored(raw: Buffer): Stored | undefined {
   const count = raw.readDoubleBE(9)
   const waiting = raw.readDoubleBE(17)
   const exact = [blockedUs, count, waiting].every((x) => x >= 0 && Number.isSafeInteger(x))
-  if (!exact || count > MAX_HOLDS + 1 || waiting > MAX_TICKETS) return undefined
+  if (!exact || count > MAX_HOLDS + 1 + MAX_VACANT || waiting > MAX_TICKETS) return undefined
   const lineAt = HEAD + count * HOLD
   const restAt = lineAt + waiting * TICKET
   if (raw.length < restAt) return undefined

@@ -3,7 +3,7 @@
 --
 --   1 take up to   n                   takes what all limits have room for, at most n; result: how much
 --   2 book         longest wait (µs),  takes a place in line, by the ids of the parts (0: as here) no later than each says;
---                  ticket, grace (µs), result: when it comes (µs). Where the limits do not all book, or somebody waits with
+--                  ticket, grace (µs), result: when it comes (µs). One that was given up is charged already: verdict 4. Where the limits do not all book, or somebody waits with
 --                  1: all book         a ticket already: waits with a ticket, until it is asked again; result of such a
 --                                      refusal: 1 + units that are waited for before; 0: nobody waits
 --   3 reserve      id, hold (µs)       takes the cost and holds it; result: 1 where the id held it already; where too
@@ -21,6 +21,8 @@
 --   10 block       duration (µs)       1 where it was blocked before
 --   11 unblock                         1 where it was blocked
 --   12 leave       ticket              leaves the line: 1 where it stood there
+--   14 vacate      ticket, charged at  gives up a place that was booked, by the id of the part as receipt: units given back;
+--                  (µs), turn (µs)     the place of one whom others stand behind is for the next who fits
 
 builders.operations = function()
   local marking = room('marks')
@@ -97,14 +99,22 @@ builders.operations = function()
         local mark = marks[part_key[p]]
         if mark and mark[3] ~= '' then books = false end
       end
-      -- 2. too late, or at once: nobody waits
+      -- 2. a place that was given up, where it comes earlier
+      if books and parts == 1 and blocked == 0 and wait > 0 then
+        local own_most = part_id[1] > 0 and part_id[1] or operation[1]
+        local most = own_most < operation[1] and own_most or operation[1]
+        if wait <= most then most = wait - 1 end
+        reply[result], operation.receipt = room('places').take(1, most)
+        if operation.receipt then return 1, true end
+      end
+      -- 3. too late, or at once: nobody waits
       if wait > operation[1] or admitted == 1 or books then
         leave_all(ticket)
         if wait > operation[1] then return 0, false end
         reply[result] = now + wait
         return 1, true
       end
-      -- 3. a place that is not booked is kept until shortly after it may be asked for
+      -- 4. a place that is not booked is kept until shortly after it may be asked for
       local till = now + wait + operation[3]
       local before = 0
       if operation[1] == 0 or not stand_all(till < MAX_EXACT and till or MAX_EXACT, ticket) then
@@ -161,6 +171,8 @@ builders.operations = function()
         if mark and crowded(mark) then return 0 end
       end
       if not state then return 0 end
+      -- a credit may be of units that a place was charged
+      if part_id[p] == 0 then room('places').void(mark) end
       local back = give_back(state, changed_at(mark), now, part_cost[p], part_id[p], operation[2], operation[3] == 1)
       if operation[1] > 0 then known(key, operation[1], part_id[p] > now and part_id[p] or now) end
       if back > 0 then eased[key] = true end
@@ -199,6 +211,7 @@ builders.operations = function()
           own.open(limit, state, now, scratch, 1, more)
         end
         if state and is_foreign(limit, own, state) then eased[key] = true end
+        if state and room('places').outdate(marks[key], state, limit, own, false) then touch(key) end
         local taken = more < most and more or most
         if taken > 0 then
           keep(key, own.take(limit, states[key], now, scratch, 1, taken, operation[1]))
@@ -292,6 +305,14 @@ builders.operations = function()
       if not mark or not marking.leave(mark, operation[1]) then return 0 end
       touch(key)
       return 1
+    end,
+  }
+
+  -- vacate
+  operations[14] = {
+    arguments = 3,
+    on_key = function(operation, p, key, state, mark)
+      return state and room('places').vacate(operation, p, key, state, mark) or 0
     end,
   }
 

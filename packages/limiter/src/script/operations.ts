@@ -16,6 +16,7 @@ import {
   newMark,
   stand,
 } from './marks.ts'
+import { outdate, takePlace, vacate, voidPlaces } from './places.ts'
 
 /** How long an id is known when it is settled, in µs; a refund's, beyond its receipt. */
 const KNOWN_US = 60_000_000
@@ -34,6 +35,7 @@ export const OPERATIONS: Record<OperationName, { readonly code: number; readonly
   block: { code: 10, onKeys: true },
   unblock: { code: 11, onKeys: true },
   leave: { code: 12, onKeys: true },
+  vacate: { code: 14, onKeys: true },
 }
 
 type Args = Operation['args']
@@ -73,10 +75,22 @@ export const JUDGED: { readonly [name: string]: JudgedOperation } = {
         // The id of a part that holds no slots is the longest wait of its own.
         const most = limit.holdsSlots !== true && id > 0 ? id : longestUs
         waitUs = placeUs < 0 || placeUs > most ? MAX_EXACT : Math.max(waitUs, placeUs)
-        if (waitUs === MAX_EXACT) break
         if ((judging.found[p]?.mark?.line.length ?? 0) > 0) books = false
+        if (waitUs === MAX_EXACT) break
       }
-      // 2. too late, or at once: nobody waits
+      // 2. a place that was given up, where it comes earlier
+      if (books && parts.length === 1 && verdict.blockedUs === 0 && waitUs > 0) {
+        const { id = 0 } = parts[0] as Part
+        const mostUs = Math.min(longestUs, id > 0 ? id : longestUs)
+        const taken = takePlace(judging, waitUs <= mostUs ? waitUs - 1 : mostUs)
+        if (taken !== undefined) {
+          judging.result = taken.turnUs
+          verdict.receiptUs = taken.receiptUs
+          verdict.allowed = true
+          return true
+        }
+      }
+      // 3. too late, or at once: nobody waits
       if (waitUs > longestUs || admitted || books) {
         leaveAll(judging, ticket)
         if (waitUs > longestUs) return false
@@ -84,7 +98,7 @@ export const JUDGED: { readonly [name: string]: JudgedOperation } = {
         verdict.allowed = true
         return true
       }
-      // 3. a place that is not booked is kept until shortly after it may be asked for
+      // 4. a place that is not booked is kept until shortly after it may be asked for
       if (longestUs === 0 || !standAll(judging, Math.min(nowUs + waitUs + graceUs, MAX_EXACT), ticket)) {
         leaveAll(judging, ticket)
         return false
@@ -138,6 +152,8 @@ export const ON_KEYS: {
     if (id > 0 && isCrowded(slot?.mark)) return 0
     if (slot?.state === undefined) return 0
     const receiptUs = part.id ?? 0
+    // A credit may be of units that a place was charged.
+    if (receiptUs === 0) voidPlaces(slot)
     const charge = { units: part.cost, receiptUs, chargedUs }
     const back = giveBack(slot.state, changedAtUs(slot.mark), nowUs, charge, again === 1)
     if (id > 0) hold(markOf(slot), known(id, receiptUs > nowUs ? receiptUs : nowUs))
@@ -172,6 +188,7 @@ export const ON_KEYS: {
       const view: number[] = []
       if (state !== undefined && state.code !== limit.code) limit.adopt(used, nowUs, view, 0)
       else limit.open(state, nowUs, view, 0, more)
+      if (slot !== undefined) outdate(slot, limit, false)
       const taken = Math.min(more, most)
       if (taken > 0) {
         const charged = keep(slot, part, limit.take(slot?.state, nowUs, view, 0, taken, id))
@@ -250,6 +267,11 @@ export const ON_KEYS: {
     if (slot?.mark === undefined || !leave(slot.mark, ticket)) return 0
     kept(slot)
     return 1
+  },
+
+  vacate(judging, part, args) {
+    const { slot, nowUs } = open(judging, part)
+    return slot === undefined ? 0 : vacate(slot, part, nowUs, args)
   },
 }
 

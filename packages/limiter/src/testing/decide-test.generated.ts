@@ -69,9 +69,9 @@ builders.lists = function()
     end
     return low
   end
-  local function search(list, width, bytes, from)
+  local function search(list, width, bytes, from, start)
     local tail = string.sub(bytes, 3)
-    local at = from + 3
+    local at = (start or 0) + from + 3
     while true do
       at = string.find(list, tail, at, true)
       if not at then return nil end
@@ -302,6 +302,15 @@ local function bucket(code)
         local over = view[at] - (limit[4] - cost) * limit[3]
         return over > 0 and ceil_div(over, limit[2]) or 0
       end,
+      divide = function(limit, left, ahead)
+        if in_line then
+          local coming = ceil_div(ahead * limit[2], limit[3]) - 1
+          if coming < left then left = coming end
+        end
+        local above = left * limit[3]
+        local less = (above - above % limit[2]) / limit[2]
+        return left, in_line and less or 0, less
+      end,
       capacity = function(limit)
         return limit[4]
       end,
@@ -441,6 +450,9 @@ builders[FIXED_WINDOW] = function()
       local ahead = window_ahead(limit, view[at], cost)
       if ahead == 0 then return 0 end
       return view[at + 1] - now + (ahead - 1) * limit[3]
+    end,
+    divide = function(limit, left)
+      return left, 0, 0
     end,
     capacity = counted.capacity,
     withhold = counted.withhold,
@@ -1229,12 +1241,15 @@ builders.marks = function()
   local PIECE = MAX_SETTLED * HOLD
   local SETTLED = string.rep('\\0', 24)
   local CHANGED = -6004799503160661
+  local VACANT = -7505999378950826
+  local VACANT_ID = struct.pack('>d', VACANT)
+  local MAX_VACANT = 16
   local TICKET = 24
   local MAX_TICKETS = 1024
   local function unmark(raw)
     if #raw < 25 then return nil, nil end
     local _, blocked, held, waiting = struct.unpack('>Bddd', raw)
-    if not (exact(blocked) and exact(held) and exact(waiting)) or held > MAX_HOLDS + 1 or waiting > MAX_TICKETS then return nil, nil end
+    if not (exact(blocked) and exact(held) and exact(waiting)) or held > MAX_HOLDS + 1 + MAX_VACANT or waiting > MAX_TICKETS then return nil, nil end
     local line = 25 + held * HOLD
     local rest = line + waiting * TICKET
     if #raw < rest then return nil, nil end
@@ -1281,6 +1296,25 @@ builders.marks = function()
     pieces[piece] = lists.insert(pieces[piece] or '', HOLD, struct.pack('>ddddd', lapse, id, units, receipt, charged))
     mark[4] = mark[4] + 1
   end
+  local function vacancies(mark)
+    local found = {}
+    if not mark or mark[4] == 0 then return found end
+    local pieces = pieces_of(mark)
+    for i = 1, #pieces do
+      local place = lists.search(pieces[i], HOLD, VACANT_ID, 8)
+      while place do
+        local before = place * HOLD
+        local drained, _, units, turn, ticket = hold_at(mark, i, before)
+        found[#found + 1] = { piece = i, before = before, drained = drained, units = units, turn = turn, ticket = ticket }
+        place = lists.search(pieces[i], HOLD, VACANT_ID, 8, before + HOLD)
+      end
+    end
+    return found
+  end
+  local function set_units(mark, piece, before, units)
+    local text = mark[2][piece]
+    mark[2][piece] = string.sub(text, 1, before + 16) .. struct.pack('>d', units) .. string.sub(text, before + 25)
+  end
   local function changed_at(mark)
     local piece, before = find_hold(mark, CHANGED)
     return piece and lists.number(mark[2][piece], before + 25) or 0
@@ -1306,8 +1340,8 @@ builders.marks = function()
     if lapsed > MAX_SETTLED then lapsed = MAX_SETTLED end
     local changed = changed_at(mark)
     for i = 0, lapsed - 1 do
-      local _, _, units, receipt, charged = hold_at(mark, 1, i * HOLD)
-      if state and units > 0 then give_back(state, changed, now, units, receipt, charged, false) end
+      local _, id, units, receipt, charged = hold_at(mark, 1, i * HOLD)
+      if state and units > 0 and id ~= VACANT then give_back(state, changed, now, units, receipt, charged, false) end
     end
     mark[2][1] = lists.remove(mark[2][1], HOLD, 0, lapsed)
     if mark[2][1] == '' then table.remove(mark[2], 1) end
@@ -1318,7 +1352,7 @@ builders.marks = function()
     if mark[4] > MAX_SETTLED then return true end
     for i = 1, #mark[2] do
       for at = 17, #mark[2][i], HOLD do
-        if lists.number(mark[2][i], at) > 0 then return true end
+        if lists.number(mark[2][i], at) > 0 and lists.number(mark[2][i], at - 8) ~= VACANT then return true end
       end
     end
     return false
@@ -1394,6 +1428,8 @@ builders.marks = function()
     drop_hold = drop_hold,
     hold_at = hold_at,
     add_hold = add_hold,
+    vacancies = vacancies,
+    set_units = set_units,
     changed_at = changed_at,
     change = change,
     give_back = give_back,
@@ -1407,6 +1443,8 @@ builders.marks = function()
     lifetime_of = lifetime_of,
     marked = marked,
     most_holds = MAX_HOLDS,
+    most_vacant = MAX_VACANT,
+    VACANT = VACANT,
   }
 end
 local input = cjson.decode(ARGV[1])
@@ -1528,6 +1566,7 @@ builders.closely = function()
     elseif ahead == nil then
       ahead = own.open(limit, state, now, reply, view, cost + behind)
     end
+    if state and not peek and cost > 0 and room('places').outdate(mark, state, limit, own, ahead) then touch(key) end
     if ahead and not peek and cost > 0 and own.admits(limit, reply, view, 0) then
       keep(key, own.close(limit, reply, view, now, state))
       eased[key] = true
@@ -1547,6 +1586,84 @@ builders.closely = function()
     return fits
   end
   return { unborn = unborn, mark_of = mark_of, keep = keep, open = open }
+end
+builders.places = function()
+  local marking = room('marks')
+  local mark_of = room('closely').mark_of
+  local vacancies, set_units = marking.vacancies, marking.set_units
+  local function void(mark)
+    local found = false
+    for _, each in ipairs(vacancies(mark)) do
+      if each.units > 0 then
+        set_units(mark, each.piece, each.before, 0)
+        found = true
+      end
+    end
+    return found
+  end
+  local function outdate(mark, state, limit, own, ahead)
+    if not mark or mark[4] == 0 then return false end
+    if not ahead and state[1] == limit[1] and own.wrote(limit, state) then return false end
+    return void(mark)
+  end
+  local function take(p, most)
+    local key, limit, cost = part_key[p], part_limit[p], part_cost[p]
+    for _, each in ipairs(vacancies(marks[key])) do
+      if cost > 0 and each.units >= cost and each.turn > now then
+        local left, sooner, less = part_own[p].divide(limit, each.units - cost, each.turn - now)
+        if each.turn - sooner - now <= most then
+          set_units(marks[key], each.piece, each.before, left)
+          touch(key)
+          part_cost[p] = 0
+          return each.turn - sooner, each.drained - less
+        end
+      end
+    end
+    return 0, nil
+  end
+  local function add(mark, drained, units, turn, ticket)
+    marking.add_hold(mark, drained, marking.VACANT, units, turn, ticket)
+    local places = vacancies(mark)
+    if #places <= marking.most_vacant then return end
+    local over = places[1]
+    for i = #places, 1, -1 do
+      local each = places[i]
+      if each.ticket ~= ticket and (each.units == 0 or each.turn <= now) then over = each end
+    end
+    marking.drop_hold(mark, over.piece, over.before)
+  end
+  local function vacate(operation, p, key, state, mark)
+    local ticket, charged, turn = operation[1], operation[2], operation[3]
+    local limit, own, units, drained = part_limit[p], part_own[p], part_cost[p], part_id[p]
+    if units == 0 or drained <= now then return 0 end
+    for _, each in ipairs(vacancies(mark)) do
+      if each.ticket == ticket then return 0 end
+    end
+    touch(key)
+    local back = 0
+    local changed = marking.changed_at(mark)
+    local stands = own.divide and turn > now and charged >= changed and units <= own.capacity(limit)
+    stands = stands and state[1] == limit[1] and own.wrote(limit, state)
+    if not stands or drained > now + algorithm(state[1]).lifetime(state, now) then
+      back = marking.give_back(state, changed, now, units, drained, charged, false)
+      units = 0
+    end
+    mark = mark_of(key)
+    add(mark, drained, units, turn, ticket)
+    local places = vacancies(mark)
+    for i = #places, 1, -1 do
+      local each = places[i]
+      if each.units > 0 and each.turn > now then
+        local whole = marking.give_back(state, changed, now, each.units, each.drained, now, false)
+        if whole == 0 then break end
+        set_units(mark, each.piece, each.before, 0)
+        back = back + whole
+      end
+    end
+    if back > 0 then eased[key] = true end
+    return back
+  end
+  return { void = void, outdate = outdate, take = take, vacate = vacate }
 end
 builders.operations = function()
   local marking = room('marks')
@@ -1610,6 +1727,13 @@ builders.operations = function()
         local mark = marks[part_key[p]]
         if mark and mark[3] ~= '' then books = false end
       end
+      if books and parts == 1 and blocked == 0 and wait > 0 then
+        local own_most = part_id[1] > 0 and part_id[1] or operation[1]
+        local most = own_most < operation[1] and own_most or operation[1]
+        if wait <= most then most = wait - 1 end
+        reply[result], operation.receipt = room('places').take(1, most)
+        if operation.receipt then return 1, true end
+      end
       if wait > operation[1] or admitted == 1 or books then
         leave_all(ticket)
         if wait > operation[1] then return 0, false end
@@ -1667,6 +1791,7 @@ builders.operations = function()
         if mark and crowded(mark) then return 0 end
       end
       if not state then return 0 end
+      if part_id[p] == 0 then room('places').void(mark) end
       local back = give_back(state, changed_at(mark), now, part_cost[p], part_id[p], operation[2], operation[3] == 1)
       if operation[1] > 0 then known(key, operation[1], part_id[p] > now and part_id[p] or now) end
       if back > 0 then eased[key] = true end
@@ -1700,6 +1825,7 @@ builders.operations = function()
           own.open(limit, state, now, scratch, 1, more)
         end
         if state and is_foreign(limit, own, state) then eased[key] = true end
+        if state and room('places').outdate(marks[key], state, limit, own, false) then touch(key) end
         local taken = more < most and more or most
         if taken > 0 then
           keep(key, own.take(limit, states[key], now, scratch, 1, taken, operation[1]))
@@ -1778,6 +1904,12 @@ builders.operations = function()
       if not mark or not marking.leave(mark, operation[1]) then return 0 end
       touch(key)
       return 1
+    end,
+  }
+  operations[14] = {
+    arguments = 3,
+    on_key = function(operation, p, key, state, mark)
+      return state and room('places').vacate(operation, p, key, state, mark) or 0
     end,
   }
   operations.read = function(from, at)
@@ -1918,6 +2050,11 @@ while next_input <= last do
     reply[blocked_at] = blocked_part
     reply[blocked_at + 1] = blocked
     view = view + 2
+  elseif operation and operation.receipt then
+    reply[verdict] = 4
+    for i = view - 1, blocked_at, -1 do reply[i + 1] = reply[i] end
+    reply[blocked_at] = operation.receipt
+    view = view + 1
   end
 end
 local function ttl_of(state, mark)
@@ -1950,4 +2087,4 @@ reply[3] = garbage
 return reply
 `
 
-export const DECIDE_TEST_SHA1 = 'd4a552cf5acb5012d0da98366a0d4ddcdef0296a'
+export const DECIDE_TEST_SHA1 = '3a0665f08c1685df8548f8d1d1bbbcbb3875f71c'

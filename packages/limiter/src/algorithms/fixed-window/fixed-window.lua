@@ -82,6 +82,11 @@ builders[FIXED_WINDOW] = function()
       return view[at + 1] - now + (ahead - 1) * limit[3]
     end,
 
+    -- all units of a window have one instant
+    divide = function(limit, left)
+      return left, 0, 0
+    end,
+
     capacity = counted.capacity,
     withhold = counted.withhold,
 

@@ -1,4 +1,4 @@
-import type { Codec, Limit, LimitNumbers, State } from '../../limit.ts'
+import type { Codec, Division, Limit, LimitNumbers, State } from '../../limit.ts'
 import { FIXED_WINDOW } from '../codes.ts'
 import { Counted } from '../counted.ts'
 import { ceilDiv, MAX_EXACT } from '../exact.ts'
@@ -105,6 +105,11 @@ class FixedWindow extends Counted implements Limit<FixedWindowState> {
     return (view[at + 1] as number) - nowUs + (ahead - 1) * this.longestUs
   }
 
+  /** All units of a window have one instant. */
+  divide(left: number): Division {
+    return { left, soonerUs: 0, lessUs: 0 }
+  }
+
   wrote(state: FixedWindowState): boolean {
     return state.periodUs === 0 || (state.limit === this.limit && state.periodUs === this.longestUs)
   }
@@ -131,7 +136,8 @@ class FixedWindow extends Counted implements Limit<FixedWindowState> {
     const periodUs = booked ? this.longestUs : 0
     const state = former as FixedWindowState | undefined
     // One that no longer ends when its receipts say is another: who keeps it has to see both.
-    if (state?.code !== FIXED_WINDOW || endUs < state.endUs) return { code: FIXED_WINDOW, count, endUs, limit, periodUs }
+    if (state?.code !== FIXED_WINDOW || endUs < state.endUs)
+      return { code: FIXED_WINDOW, count, endUs, limit, periodUs }
     state.count = count
     state.endUs = endUs
     state.limit = limit

@@ -1,5 +1,5 @@
 import type { Duration } from '../../duration.ts'
-import type { Limit } from '../../limit.ts'
+import type { Division, Limit } from '../../limit.ts'
 import { refuseUnknown } from '../../options.ts'
 import { LEAKY_BUCKET } from '../codes.ts'
 import { ceilDiv } from '../exact.ts'
@@ -44,6 +44,13 @@ class LeakyBucket extends TokenBucket {
   override place(view: readonly number[], at: number, _nowUs: number, cost: number): number {
     if (!this.admits(view, at, cost)) return -1
     return cost === 0 ? 0 : ceilDiv((view[at] as number) + (cost - 1) * this.grain, this.rate)
+  }
+
+  override divide(left: number, aheadUs: number): Division {
+    // 1. units that take their turns one by one: those whose turns have passed are lost
+    const coming = ceilDiv(aheadUs * this.rate, this.grain) - 1
+    const division = super.divide(Math.min(left, coming), aheadUs)
+    return { ...division, soonerUs: division.lessUs }
   }
 
   /** The last unit of what was taken proceeds when what lies before it has. */

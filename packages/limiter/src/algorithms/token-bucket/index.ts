@@ -1,4 +1,4 @@
-import type { Codec, Limit, LimitNumbers, State } from '../../limit.ts'
+import type { Codec, Division, Limit, LimitNumbers, State } from '../../limit.ts'
 import { LEAKY_BUCKET, TOKEN_BUCKET } from '../codes.ts'
 import { ceilDiv, gcd, MAX_EXACT } from '../exact.ts'
 import { scoped, sharePeriodUs } from '../params.ts'
@@ -90,6 +90,12 @@ export class TokenBucket implements Limit<BucketState> {
     if (this.capacity === 0 || cost > this.capacity || level > MAX_EXACT - cost * this.grain) return -1
     const over = level - (this.capacity - cost) * this.grain
     return over > 0 ? ceilDiv(over, this.rate) : 0
+  }
+
+  divide(left: number, _aheadUs: number): Division {
+    // 2. what is left lies on top of what is taken
+    const above = left * this.grain
+    return { left, soonerUs: 0, lessUs: (above - (above % this.rate)) / this.rate }
   }
 
   wrote(state: BucketState): boolean {

@@ -218,6 +218,18 @@ local function bucket(code)
         return over > 0 and ceil_div(over, limit[2]) or 0
       end,
 
+      divide = function(limit, left, ahead)
+        -- 1. units that take their turns one by one: those whose turns have passed are lost
+        if in_line then
+          local coming = ceil_div(ahead * limit[2], limit[3]) - 1
+          if coming < left then left = coming end
+        end
+        -- 2. what is left lies on top of what is taken
+        local above = left * limit[3]
+        local less = (above - above % limit[2]) / limit[2]
+        return left, in_line and less or 0, less
+      end,
+
       capacity = function(limit)
         return limit[4]
       end,

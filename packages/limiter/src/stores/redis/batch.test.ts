@@ -1,7 +1,7 @@
 import { describe, expect, it } from 'vitest'
 import { fixedWindow } from '../../algorithms/fixed-window/index.ts'
 import { tokenBucket } from '../../algorithms/token-bucket/index.ts'
-import type { Part, Ticket } from '../../store.ts'
+import type { Operation, Part, Ticket } from '../../store.ts'
 import { Batch } from './batch.ts'
 
 const bucket = tokenBucket({ limit: 3, period: '1s' })
@@ -15,11 +15,11 @@ interface Heard extends Ticket {
   readonly answers: unknown[][]
 }
 
-function ticket(parts: readonly Part[], { peek = false, deadlineMs = 0 } = {}): Heard {
+function ticket(parts: readonly Part[], { peek = false, deadlineMs = 0 } = {}, operation?: Operation): Heard {
   const answers: unknown[][] = []
   const answer = (...told: unknown[]) => void answers.push(told)
   const fail = () => undefined
-  return { check: { parts, peek }, deadlineMs, settled: false, answers, answer, fail }
+  return { check: { parts, peek, operation }, deadlineMs, settled: false, answers, answer, fail }
 }
 
 describe('a batch', () => {
@@ -46,13 +46,30 @@ describe('a batch', () => {
     expect(batch.deadlineMs).toBe(50)
   })
 
+  it('reads the receipt of a place in line that another gave up between the result and the views', () => {
+    const batch = new Batch({ prefix: 'p:' })
+    const one = ticket([part('ann')], {}, { name: 'book', args: [9, 1, 1, 1] })
+    batch.add(one)
+    expect(batch.answer([0, 99, 0, 4, 120, 150, 333], 77)).toBe(true)
+    expect(one.answers).toMatchObject([[{ allowed: true, result: 120, receiptUs: 150, at: 6, end: 7 }]])
+  })
+
   it('hands each caller its verdict and where its views begin', () => {
     const batch = new Batch({ prefix: 'p:' })
     const tickets = [ticket([part('ann'), part('bob', window)]), ticket([part('eve')])]
     for (const one of tickets) batch.add(one)
     const reply = [0, 99, 0, 1, 333_333, 5, 1234, 0, 1_000_000]
     expect(batch.answer(reply, 77)).toBe(true)
-    const told = { nowUs: 99, view: reply, result: 0, blockedPart: -1, blockedUs: 0, firm: true, writtenMs: 77 }
+    const told = {
+      nowUs: 99,
+      view: reply,
+      result: 0,
+      blockedPart: -1,
+      blockedUs: 0,
+      receiptUs: 0,
+      firm: true,
+      writtenMs: 77,
+    }
     expect(tickets.map(({ answers }) => answers)).toEqual([
       [[{ ...told, allowed: true, at: 4, end: 7 }]],
       [[{ ...told, allowed: false, at: 8, end: 9 }]],

@@ -168,24 +168,26 @@ function readVerdict(
   let result = 0
   let blockedPart = -1
   let blockedUs = 0
+  let receiptUs = 0
   if (operation !== undefined) result = reply[at++] as number
   if (code === 2) {
     blockedPart = (reply[at] as number) - 1
     blockedUs = reply[at + 1] as number
     at += 2
-  }
+  } else if (code === 4) receiptUs = reply[at++] as number
   let end = at
   if (operation !== undefined && OPERATIONS[operation.name].onKeys) end += parts.length
   else for (const { limit } of parts) end += limit.viewSize
   const firm = code !== 3
   return {
-    allowed: code === 1,
+    allowed: code === 1 || code === 4,
     nowUs,
     view: reply,
     at,
     result,
     blockedPart,
     blockedUs,
+    receiptUs,
     firm,
     end,
     ...(writtenMs !== undefined && { writtenMs }),
