@@ -39,6 +39,8 @@ export interface Judging {
   /** Units of those who wait for each part's limit before it. */
   readonly behind: number[]
   result: number
+  /** Of what its id holds ahead, what it did not report. */
+  unspent: number
   /** Whether the check has a ticket and waits. */
   waits: boolean
 }
@@ -56,6 +58,7 @@ export const judging: Judging = {
   fits: [],
   behind: [],
   result: 0,
+  unspent: 0,
   waits: false,
 }
 
@@ -69,7 +72,7 @@ export interface Filled extends Verdict {
   followers: Verdict[] | undefined
 }
 
-/** The place with its lapsed holds settled; who only asks gets a copy. */
+/** The place with what has lapsed settled; who only asks gets a copy. */
 export function settled(slot: Slot | undefined): Slot | undefined {
   if (slot === undefined || !hasLapsed(slot.mark, judging.nowUs)) return slot
   const own = judging.check.peek

@@ -250,9 +250,9 @@ class Twins implements Slots {
     if (stored === undefined) return undefined
     const { state, mark } = stored
     if (isEmpty(mark, this.nowUs)) return state === undefined ? undefined : { state, mark: undefined }
-    const { blockedUs, holds, line } = mark as Mark
+    const { blockedUs, holds, line, leases } = mark as Mark
     const waiting = line.filter(({ tillUs }) => tillUs > this.nowUs)
-    return { state, mark: { blockedUs: blockedUs > this.nowUs ? blockedUs : 0, holds, line: waiting } }
+    return { state, mark: { blockedUs: blockedUs > this.nowUs ? blockedUs : 0, holds, line: waiting, leases } }
   }
 }
 

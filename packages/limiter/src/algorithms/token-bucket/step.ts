@@ -1,4 +1,4 @@
-import { ceilDiv, mulDivCeil } from '../exact.ts'
+import { ceilDiv, MAX_EXACT, mulDivCeil } from '../exact.ts'
 
 /**
  * The token bucket's arithmetic, as the level of what is used. `token-bucket.lua` is its twin:
@@ -59,6 +59,19 @@ export function drainedAfter(state: BucketState, nowUs: number): number {
 export function aheadLeft(state: BucketState, level: number): number {
   const left = state.ahead - (state.level - level)
   return left > 0 ? left : 0
+}
+
+/** Charges units at an instant that may be past. */
+export function spend(state: BucketState, atUs: number, units: number): void {
+  // 1. what has drained by then; nothing is charged before the state's own instant
+  const sinceUs = atUs > state.atUs ? atUs : state.atUs
+  const left = drain(state, sinceUs)
+  const ahead = aheadLeft(state, left)
+  // 2. on top of it; behind what is booked, where something is
+  const level = left + units * state.grain
+  state.level = level < MAX_EXACT ? level : MAX_EXACT
+  state.atUs = sinceUs
+  state.ahead = ahead > 0 ? ahead + (state.level - left) : 0
 }
 
 /** How many instants of giving back are told apart. */

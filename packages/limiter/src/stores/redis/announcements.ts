@@ -22,6 +22,9 @@ export function channelOf(prefix: string): string {
   return `${prefix}~:changes`
 }
 
+/** What stands before a key whose leases are to be given back. */
+const RECALL = '!'
+
 /** How many attempts may fail in a row before it is told: a server that ends takes this connection first. */
 const DOUBTFUL = 3
 
@@ -31,7 +34,7 @@ function pauseMs(attempts: number): number {
 }
 
 /**
- * What the script tells of: keys on which a refusal may no longer hold. The subscription is made when somebody wants to
+ * What the script tells of: keys on which a refusal, or a lease, may no longer hold. The subscription is made when somebody wants to
  * know, anew with each link to the server, and serves all of them.
  */
 export class Announcements {
@@ -125,10 +128,11 @@ export class Announcements {
   }
 
   private told(text: string): void {
-    if (!text.startsWith(this.prefix)) return
+    const recalled = text.startsWith(RECALL + this.prefix)
+    if (!recalled && !text.startsWith(this.prefix)) return
     // In a cluster a tag comes next; no rule begins like one.
-    const key = text.slice(this.prefix.length).replace(/^\{[^}]*\}:/, '')
-    for (const { onChange } of this.listeners) onChange(key)
+    const key = text.slice(this.prefix.length + (recalled ? RECALL.length : 0)).replace(/^\{[^}]*\}:/, '')
+    for (const { onChange } of this.listeners) onChange(key, recalled)
   }
 
   private turn(live: boolean): void {
