@@ -21,17 +21,7 @@ import {
 import { refuseUnknown } from './options.ts'
 import { type CheckItem, judgedOf, partsOf } from './part.ts'
 import { isSpecial, Split } from './split.ts'
-import type {
-  Check,
-  LocalStore,
-  Operation,
-  OperationName,
-  Part,
-  RemoteStore,
-  Store,
-  StoreFault,
-  Verdict,
-} from './store.ts'
+import type { Check, LocalStore, Operation, Part, RemoteStore, Store, StoreFault, Verdict } from './store.ts'
 import { memoryStore } from './stores/memory.ts'
 import type { CheckOptions } from './ways.ts'
 
@@ -264,7 +254,7 @@ export class EngineCore implements Engine {
     if (this.store.kind === 'local') return results(check, this.store.judge(check))
     try {
       this.denied?.doubt(check)
-      if (RECALLS.includes(check.operation?.name)) this.leases?.drop(check.parts)
+      this.leases?.yield(check)
       return results(check, await this.store.run(check, performance.now() + this.timeoutMs))
     } catch (error) {
       const { name } = check.operation as Operation
@@ -344,9 +334,6 @@ export class EngineCore implements Engine {
     })
   }
 }
-
-/** Operations that what is taken ahead is given back before. */
-const RECALLS: readonly (OperationName | undefined)[] = ['reset', 'block', 'unblock']
 
 /** What throws before anything is asked rejects, like what fails later. */
 async function promised<T>(start: () => Promise<T> | T): Promise<T> {

@@ -3,7 +3,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
 import { fixedWindow } from './algorithms/fixed-window/index.ts'
 import type { FixedWindowState } from './algorithms/fixed-window/step.ts'
 import { tokenBucket } from './algorithms/token-bucket/index.ts'
-import { type LeasingStore, Leases } from './lease.ts'
+import { Leases, type LeasingStore } from './lease.ts'
 import type { Limit } from './limit.ts'
 import type { Slots } from './script/judging.ts'
 import { type ChangeListener, type Check, type Operation, type Part, StoreFault, type Verdict } from './store.ts'
@@ -27,7 +27,12 @@ type Step =
   | { do: 'wait'; ms: number }
   | { do: 'line'; holder: number; line: Line }
   | { do: 'crash' | 'close'; holder: number }
-  | { do: 'reset' | 'block' | 'unblock'; told: boolean }
+  | Operating
+
+interface Operating {
+  readonly do: 'reset' | 'block' | 'unblock'
+  readonly told: boolean
+}
 
 interface Use {
   readonly atUs: number
@@ -69,7 +74,7 @@ class World {
     else if (step.do === 'line') this.lines[step.holder % this.skews.length] = step.line
     else if (step.do === 'crash') this.holders[step.holder % this.skews.length] = this.holder(step.holder)
     else if (step.do === 'close') await this.close(step.holder % this.skews.length)
-    else await this.operate(step)
+    else await this.operate(step as Operating)
   }
 
   /** Units that a check would find. */
@@ -142,7 +147,7 @@ class World {
     await vi.advanceTimersByTimeAsync(1)
   }
 
-  private async operate({ do: name, told }: Step & { do: 'reset' | 'block' | 'unblock' }): Promise<void> {
+  private async operate({ do: name, told }: Operating): Promise<void> {
     const operation: Operation = { name, args: name === 'block' ? [500_000] : [] }
     this.judge({ parts: [this.part], peek: false, operation })
     if (told) for (const { onChange } of this.listeners) onChange('l:k', true)
@@ -179,7 +184,14 @@ function levels({ wire: [, rate = 0, grain = 0] }: Limit, uses: readonly Use[]):
 }
 
 const holder = fc.nat(3)
-const fates = fc.constantFrom<Line['fate']>('answered', 'answered', 'answered', 'refused', 'request lost', 'answer lost')
+const fates = fc.constantFrom<Line['fate']>(
+  'answered',
+  'answered',
+  'answered',
+  'refused',
+  'request lost',
+  'answer lost',
+)
 const step: fc.Arbitrary<Step> = fc.oneof(
   {
     weight: 8,
@@ -223,10 +235,7 @@ const limits: fc.Arbitrary<Limit> = fc.oneof(
     )
     .map(([limit, period, align]) => fixedWindow({ limit, period, align })),
 )
-const skews = fc.array(
-  fc.double({ min: 0.992, max: 1.008, noNaN: true }),
-  { minLength: 1, maxLength: 4 },
-)
+const skews = fc.array(fc.double({ min: 0.992, max: 1.008, noNaN: true }), { minLength: 1, maxLength: 4 })
 
 beforeEach(() => {
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout', 'performance'] })

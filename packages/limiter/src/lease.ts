@@ -4,7 +4,7 @@ import type { Limit } from './limit.ts'
 import { keyOf } from './part.ts'
 import { LEASE_US } from './script/marks.ts'
 import { newId } from './split.ts'
-import type { ChangeListener, Check, Part, RemoteStore, StoreFault, Verdict } from './store.ts'
+import type { ChangeListener, Check, OperationName, Part, RemoteStore, StoreFault, Verdict } from './store.ts'
 import { op } from './ways.ts'
 
 /** Below so many units a lease gains nothing: the counter stays exact. */
@@ -23,6 +23,9 @@ const MARGIN_MS = 1
 const MARGIN_PART = 0.01
 /** The most counters that are followed. */
 const MAX_SLICES = 10_000
+
+/** Operations that what is held is given back before. */
+const YIELDS: readonly (OperationName | undefined)[] = ['reset', 'block', 'unblock']
 
 /** What is held ahead of one counter, and how much of it is asked for. */
 class Slice {
@@ -141,9 +144,9 @@ export class Leases {
     return undefined
   }
 
-  /** Gives back what is held of these counters: something is done to them. */
-  drop(parts: readonly Part[]): void {
-    for (const part of parts) this.recall(keyOf(part))
+  /** Gives back what is held of counters that are reset or blocked, in the same call and before. */
+  yield({ parts, operation }: Check): void {
+    if (YIELDS.includes(operation?.name)) for (const part of parts) this.recall(keyOf(part))
   }
 
   /** Everything is given back, as far as the store answers. */

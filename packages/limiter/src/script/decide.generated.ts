@@ -129,6 +129,15 @@ local function ahead_left(state, level)
   local left = state[6] - (state[2] - level)
   return left > 0 and left or 0
 end
+local function spend_in_bucket(state, at, units)
+  local since = at > state[3] and at or state[3]
+  local left = drain(state, since)
+  local ahead = ahead_left(state, left)
+  local level = left + units * state[5]
+  state[2] = level < MAX_EXACT and level or MAX_EXACT
+  state[3] = since
+  state[6] = ahead > 0 and ahead + (state[2] - left) or 0
+end
 local MAX_GIVEN = 4
 local function forget(state, now)
   if state[7] and state[7][1] <= now then state[7] = nil end
@@ -188,6 +197,8 @@ local function bucket(code)
   own = {
     view_size = 1,
     params = 3,
+    leases = code == TOKEN_BUCKET,
+    spend = spend_in_bucket,
     open = function(limit, state, now, view, at)
       if not state then
         view[at] = 0
@@ -362,6 +373,7 @@ builders[FIXED_WINDOW] = function()
   own = {
     view_size = 2,
     params = 5,
+    leases = true,
     covers = function(limit, now)
       return limit[4] ~= 2 or (now >= limit[5] and now < limit[6])
     end,
@@ -461,6 +473,14 @@ builders[FIXED_WINDOW] = function()
     receipt = function(limit, view, at, now)
       if view[at] <= limit[2] or limit[4] == 2 then return view[at + 1] end
       return view[at + 1] + (ceil_div(view[at], limit[2]) - 1) * limit[3]
+    end,
+    lease_end = function(limit, view, at)
+      return view[at + 1]
+    end,
+    spend = function(state, at, units)
+      if at >= state[3] then return end
+      local count = state[2] + units
+      state[2] = count < MAX_EXACT and count or MAX_EXACT
     end,
     give = function(state, now, units, receipt)
       local count, over = roll(state, now)
@@ -1173,15 +1193,51 @@ local SETTLED = string.rep('\\0', 24)
 local CHANGED = -6004799503160661
 local TICKET = 24
 local MAX_TICKETS = 1024
+local LEASE = 24
+local MAX_LEASES = 1024
+local LEASE_US = 1000000
+local LEASED_SHARE = 16
 local function unmark(raw)
-  if #raw < 25 then return nil, nil end
-  local _, blocked, held, waiting = struct.unpack('>Bddd', raw)
-  if not (exact(blocked) and exact(held) and exact(waiting)) or held > MAX_HOLDS + 1 or waiting > MAX_TICKETS then return nil, nil end
-  local line = 25 + held * HOLD
-  local rest = line + waiting * TICKET
+  if #raw < 33 then return nil, nil end
+  local _, blocked, held, waiting, leased = struct.unpack('>Bdddd', raw)
+  if not (exact(blocked) and exact(held) and exact(waiting) and exact(leased)) then return nil, nil end
+  if held > MAX_HOLDS + 1 or waiting > MAX_TICKETS or leased > MAX_LEASES then return nil, nil end
+  local line = 33 + held * HOLD
+  local leases = line + waiting * TICKET
+  local rest = leases + leased * LEASE
   if #raw < rest then return nil, nil end
-  local pieces = held > 0 and { string.sub(raw, 26, line) } or {}
-  return { blocked, pieces, string.sub(raw, line + 1, rest), held }, string.sub(raw, rest + 1)
+  local pieces = held > 0 and { string.sub(raw, 34, line) } or {}
+  return { blocked, pieces, string.sub(raw, line + 1, leases), held, string.sub(raw, leases + 1, rest) }, string.sub(raw, rest + 1)
+end
+local function most_leased(capacity)
+  return math.floor(capacity / LEASED_SHARE)
+end
+local function leased_units(mark)
+  if not mark or mark[5] == '' then return 0 end
+  if not mark[6] then
+    local units = 0
+    for at = 17, #mark[5], LEASE do units = units + list_number(mark[5], at) end
+    mark[6] = units
+  end
+  return mark[6]
+end
+local function take_lease(mark, id)
+  local place = mark and list_find(mark[5], LEASE, id)
+  if not place then return 0 end
+  local units = list_number(mark[5], place * LEASE + 17)
+  mark[5], mark[6] = list_remove(mark[5], LEASE, place, 1), nil
+  return units
+end
+local function leased_out(mark)
+  return mark and #mark[5] >= MAX_LEASES * LEASE
+end
+local function add_lease(mark, till, id, units)
+  mark[5], mark[6] = list_insert(mark[5], LEASE, struct.pack('>ddd', till, id, units)), nil
+end
+local function spend(state, at, units)
+  if not state or units == 0 then return end
+  local own = algorithm(state[1])
+  if own.spend then own.spend(state, at, units) end
 end
 local function pieces_of(mark)
   local text = mark[2][1]
@@ -1242,8 +1298,27 @@ local function give_back(state, changed, now, units, receipt, charged, again)
   if receipt > 0 and charged < changed then return 0 end
   return algorithm(state[1]).give(state, now, units, receipt, charged, again)
 end
+local function end_leases(state, mark, now)
+  local list = mark[5]
+  if list == '' then return false end
+  local latest = now + LEASE_US
+  local count = #list / LEASE
+  local ended, lasting = list_until(list, LEASE, now), list_until(list, LEASE, latest)
+  if ended == 0 and lasting == count then return false end
+  for i = 0, ended - 1 do
+    local till, _, units = struct.unpack('>ddd', list, i * LEASE + 1)
+    spend(state, till, units)
+  end
+  local kept = { string.sub(list, ended * LEASE + 1, lasting * LEASE) }
+  for i = lasting, count - 1 do
+    kept[#kept + 1] = struct.pack('>d', latest) .. string.sub(list, i * LEASE + 9, (i + 1) * LEASE)
+  end
+  mark[5], mark[6] = table.concat(kept), nil
+  return true
+end
 local function settle(state, mark, now)
-  if mark[4] == 0 or list_number(mark[2][1], 1) > now then return false end
+  local ended = end_leases(state, mark, now)
+  if mark[4] == 0 or list_number(mark[2][1], 1) > now then return ended end
   local lapsed = list_until(pieces_of(mark)[1], HOLD, now)
   if lapsed > MAX_SETTLED then lapsed = MAX_SETTLED end
   local changed = changed_at(mark)
@@ -1304,6 +1379,15 @@ local function leave(mark, ticket)
   mark[3] = list_remove(mark[3], TICKET, place, 1)
   return true
 end
+local function lifetime_of_leases(state, mark, now)
+  if mark[5] == '' then return 0 end
+  local till = list_number(mark[5], #mark[5] - LEASE + 1)
+  if not state then return till - now end
+  local after = {}
+  for i, number in pairs(state) do after[i] = number end
+  spend(after, till, leased_units(mark))
+  return till - now + algorithm(after[1]).lifetime(after, till)
+end
 local function lifetime_of(state, mark, now)
   local lifetime = state and algorithm(state[1]).lifetime(state, now) or 0
   if not mark then return lifetime end
@@ -1317,18 +1401,21 @@ local function lifetime_of(state, mark, now)
     local left = list_number(mark[3], at) - now
     if left > lifetime then lifetime = left end
   end
-  return lifetime
+  local leased = lifetime_of_leases(state, mark, now)
+  return leased > lifetime and leased or lifetime
 end
 local function marked(state, mark, now)
   local raw = state and algorithm(state[1]).encode(state) or ''
   if not mark then return raw end
   local blocked = mark[1] > now and mark[1] or 0
   local line = mark[3] ~= '' and alive(mark[3], now) or ''
-  if blocked == 0 and mark[4] == 0 and line == '' then return raw end
-  if not mark[2][2] then return struct.pack('>Bddd', MARKED, blocked, mark[4], #line / TICKET) .. (mark[2][1] or '') .. line .. raw end
-  local texts = { struct.pack('>Bddd', MARKED, blocked, mark[4], #line / TICKET) }
+  if blocked == 0 and mark[4] == 0 and line == '' and mark[5] == '' then return raw end
+  local head = struct.pack('>Bdddd', MARKED, blocked, mark[4], #line / TICKET, #mark[5] / LEASE)
+  if not mark[2][2] then return head .. (mark[2][1] or '') .. line .. mark[5] .. raw end
+  local texts = { head }
   for i = 1, #mark[2] do texts[i + 1] = mark[2][i] end
   texts[#texts + 1] = line
+  texts[#texts + 1] = mark[5]
   texts[#texts + 1] = raw
   return table.concat(texts)
 end
@@ -1384,6 +1471,7 @@ local dirty = {}
 local changed = {}
 local refused = {}
 local eased = {}
+local recalled = {}
 local function touch(key)
   if not dirty[key] then
     dirty[key] = true
@@ -1425,14 +1513,14 @@ local function read_operation(from, at)
     define_operations()
   end
   local kind = operations[from[at]]
-  local operation = { judge = kind.judge, charged = kind.charged, on_key = kind.on_key, ticket = kind.ticket }
+  local operation = { judge = kind.judge, charged = kind.charged, on_key = kind.on_key, ticket = kind.ticket, before = kind.before }
   for i = 1, kind.arguments do operation[i] = from[at + i] end
   return operation, at + 1 + kind.arguments
 end
 local function mark_of(key)
   local mark = marks[key]
   if not mark then
-    mark = { 0, {}, '', 0 }
+    mark = { 0, {}, '', 0, '' }
     marks[key] = mark
   end
   return mark
@@ -1495,7 +1583,7 @@ define_operations = function()
         if place < 0 or place > most then wait = MAX_EXACT end
         if place > wait then wait = place end
         local mark = marks[part_key[p]]
-        if mark and mark[3] ~= '' then books = false end
+        if mark and (mark[3] ~= '' or mark[5] ~= '') then books = false end
       end
       if wait > operation[1] or admitted == 1 or books then
         leave_all(ticket)
@@ -1632,8 +1720,15 @@ define_operations = function()
   operations[9] = {
     arguments = 0,
     on_key = function(operation, p, key, state, mark)
-      states[key] = false
+      local leased = mark and mark[5] ~= ''
+      local own = state and algorithm(state[1])
+      if leased and own and own.spend then
+        own.give(state, now, own.used(state, now), 0, 0, false)
+      else
+        states[key] = false
+      end
       if mark then mark[2], mark[4] = {}, 0 end
+      if leased then recalled[key] = true end
       eased[key] = true
       touch(key)
       return 0
@@ -1645,6 +1740,7 @@ define_operations = function()
       local before = mark and mark[1] > now and 1 or 0
       local own = mark_of(key)
       if now + operation[1] > own[1] then own[1] = now + operation[1] end
+      if own[5] ~= '' then recalled[key] = true end
       touch(key)
       return before
     end,
@@ -1667,6 +1763,42 @@ define_operations = function()
       return 1
     end,
   }
+  operations[13] = {
+    arguments = 3,
+    before = function(operation, key)
+      local state = state_of(key)
+      local units = take_lease(marks[key], operation[1])
+      local spent = operation[3] < units and operation[3] or units
+      operation.unspent = units - spent
+      if units == 0 then return end
+      spend(state, now, spent)
+      touch(key)
+    end,
+    judge = function(operation, admitted, blocked, result)
+      local key, limit, own, at = part_key[1], part_limit[1], part_own[1], part_at[1]
+      local wanted, unspent = operation[2], operation.unspent
+      local free = most_leased(own.capacity(limit)) - leased_units(marks[key])
+      local room = own.room(limit, reply, at, now)
+      if room < free then free = room end
+      local units = wanted == 0 and 0 or unspent
+      if own.leases and blocked == 0 and not leased_out(marks[key]) and units < wanted and units < free then
+        units = wanted < free and wanted or free
+      end
+      if units > 0 then
+        local till = now + LEASE_US
+        local over = own.lease_end and own.lease_end(limit, reply, at) or MAX_EXACT
+        if units > unspent then
+          if part_behind[1] > 0 then own.withhold(limit, reply, at, -part_behind[1]) end
+          keep(key, own.close(limit, reply, at, now, states[key] or nil))
+          if part_behind[1] > 0 then own.withhold(limit, reply, at, part_behind[1]) end
+        end
+        add_lease(mark_of(key), over < till and over or till, operation[1], units)
+        touch(key)
+      end
+      reply[result] = units
+      return units > 0 and blocked == 0 and 1 or 0, false
+    end,
+  }
 end
 local function open(p, cost, peek, ticket)
   local key, index, limit, own = part_key[p], part_index[p], part_limit[p], part_own[p]
@@ -1674,8 +1806,8 @@ local function open(p, cost, peek, ticket)
   if settled[key] and not peek then touch(key) end
   local behind = 0
   local mark = marks[key]
-  if mark and mark[3] ~= '' then
-    behind = waited_for(mark[3], now, ticket)
+  if mark and (mark[3] ~= '' or mark[5] ~= '') then
+    behind = waited_for(mark[3], now, ticket) + leased_units(mark)
     local most = own.capacity(limit)
     if behind > most then behind = most end
   end
@@ -1695,14 +1827,18 @@ local function open(p, cost, peek, ticket)
     touch(key)
   end
   if behind > 0 then own.withhold(limit, reply, view, behind) end
+  if state and mark and leased_units(mark) > most_leased(own.capacity(limit)) and is_foreign(limit, own, state) then
+    recalled[key] = true
+  end
   local fits = own.admits(limit, reply, view, cost)
   if not fits then
     local firm = not ahead and not (state and is_foreign(limit, own, state))
-    part_firm[p] = firm and (not mark or (mark[3] == '' and not holds_units(mark)))
+    part_firm[p] = firm and (not mark or (mark[3] == '' and mark[5] == '' and not holds_units(mark)))
     local room = own.capacity(limit) - cost
     if room > 0 then room = room > behind and room - behind or 0 end
     if state and not ahead and room >= 0 and (state[1] ~= limit[1] or not own.wrote(limit, state)) then
-      own.postpone(limit, reply, view, now, cost, algorithm(state[1]).room_after(state, now, room))
+      local wait = algorithm(state[1]).room_after(state, now, room)
+      own.postpone(limit, reply, view, now, cost, wait > 1 and wait or 1)
     end
   end
   return fits
@@ -1760,6 +1896,7 @@ while next_input <= last do
       reply[view] = on_keys(operation, p, key, state, mark)
       view = view + 1
     else
+      if operation and operation.before then operation.before(operation, key) end
       local fits = open(p, cost, peek, ticket)
       part_fits[p] = fits
       if not fits then admitted = 0 end
@@ -1850,8 +1987,9 @@ for key in pairs(refused) do
   end
 end
 for key in pairs(eased) do pcall(call, 'PUBLISH', ARGV[#ARGV], KEYS[key]) end
+for key in pairs(recalled) do pcall(call, 'PUBLISH', ARGV[#ARGV], '!' .. KEYS[key]) end
 reply[3] = garbage
 return reply
 `
 
-export const DECIDE_SHA1 = 'efae6bd35f6114619ada1a2a34a9b4b2ed3f3729'
+export const DECIDE_SHA1 = '40f44560ea26821cd54fca059a3219b3eb466634'

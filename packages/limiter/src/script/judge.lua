@@ -1,15 +1,15 @@
 -- Judges the checks in order: the fourth step of decide.lua.
 
 -- opens a limit: writes its view, also behind one that refuses: the caller is told the longest wait. What others wait
--- for, who stand before the ticket (0: all do), counts as used.
+-- for, who stand before the ticket (0: all do), and what is taken ahead counts as used.
 local function open(p, cost, peek, ticket)
   local key, index, limit, own = part_key[p], part_index[p], part_limit[p], part_own[p]
   local state = state_of(key)
   if settled[key] and not peek then touch(key) end
   local behind = 0
   local mark = marks[key]
-  if mark and mark[3] ~= '' then
-    behind = waited_for(mark[3], now, ticket)
+  if mark and (mark[3] ~= '' or mark[5] ~= '') then
+    behind = waited_for(mark[3], now, ticket) + leased_units(mark)
     local most = own.capacity(limit)
     if behind > most then behind = most end
   end
@@ -30,16 +30,22 @@ local function open(p, cost, peek, ticket)
     touch(key)
   end
   if behind > 0 then own.withhold(limit, reply, view, behind) end
+  -- a limit that was lowered has lent too much
+  if state and mark and leased_units(mark) > most_leased(own.capacity(limit)) and is_foreign(limit, own, state) then
+    recalled[key] = true
+  end
   local fits = own.admits(limit, reply, view, cost)
   if not fits then
     -- whether nothing can come back before the view says so, but by what is told
     local firm = not ahead and not (state and is_foreign(limit, own, state))
-    part_firm[p] = firm and (not mark or (mark[3] == '' and not holds_units(mark)))
+    part_firm[p] = firm and (not mark or (mark[3] == '' and mark[5] == '' and not holds_units(mark)))
     -- what goes by other numbers has room at an instant of its own
     local room = own.capacity(limit) - cost
     if room > 0 then room = room > behind and room - behind or 0 end
     if state and not ahead and room >= 0 and (state[1] ~= limit[1] or not own.wrote(limit, state)) then
-      own.postpone(limit, reply, view, now, cost, algorithm(state[1]).room_after(state, now, room))
+      local wait = algorithm(state[1]).room_after(state, now, room)
+      -- what others hold comes back at an instant that nobody knows: not now, at least
+      own.postpone(limit, reply, view, now, cost, wait > 1 and wait or 1)
     end
   end
   return fits
@@ -101,6 +107,7 @@ while next_input <= last do
       reply[view] = on_keys(operation, p, key, state, mark)
       view = view + 1
     else
+      if operation and operation.before then operation.before(operation, key) end
       local fits = open(p, cost, peek, ticket)
       part_fits[p] = fits
       if not fits then admitted = 0 end

@@ -121,7 +121,8 @@ function postpone(limit: Limit, state: State, view: number[], at: number, cost: 
   if (state.code === limit.code && limit.wrote(state)) return
   const { nowUs } = judging
   const room = Math.max(0, limit.capacity - cost - behind)
-  limit.postpone(view, at, nowUs, cost, codecOf(state).roomAfterUs(state, nowUs, room))
+  // What others hold comes back at an instant that nobody knows: not now, at least.
+  limit.postpone(view, at, nowUs, cost, Math.max(1, codecOf(state).roomAfterUs(state, nowUs, room)))
 }
 
 // 4.4 charge all of them

@@ -1,7 +1,7 @@
 import { SINCE } from '../algorithms/codes.ts'
 import type { SinceState } from '../algorithms/since.ts'
 import type { Limit, State } from '../limit.ts'
-import type { Check, Part, Verdict } from '../store.ts'
+import type { Check, Operation, Part, Verdict } from '../store.ts'
 import { change, hasLapsed, type Mark, newMark, settle, unusedAtUs } from './marks.ts'
 
 /** A place where a state is kept. */
@@ -70,6 +70,15 @@ export interface Filled extends Verdict {
   blockedPart: number
   blockedUs: number
   followers: Verdict[] | undefined
+}
+
+/** An operation that is judged like a check. */
+export interface JudgedOperation {
+  /** What is done before the limits are opened. */
+  before?(judging: Judging, args: Operation['args']): void
+  /** @returns whether to charge; `verdict.allowed` is set */
+  judge(judging: Judging, args: Operation['args'], verdict: Filled): boolean
+  charged?(judging: Judging, p: number, slot: Slot, args: Operation['args']): void
 }
 
 /** The place with what has lapsed settled; who only asks gets a copy. */

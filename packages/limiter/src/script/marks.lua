@@ -1,10 +1,12 @@
--- What stands before a state under the same key: until when the key is blocked, units that are held, and who waits in
--- line. The Lua half of marks.ts.
--- Stored: 'B' 15, three big-endian doubles (blocked until, µs, 0: not; number of holds; number of tickets), the holds, the
---         tickets, the state or nothing
+-- What stands before a state under the same key: until when the key is blocked, units that are held, who waits in line,
+-- and units that were taken ahead. The Lua half of marks.ts.
+-- Stored: 'B' 15, four big-endian doubles (blocked until, µs, 0: not; number of holds; of tickets; of leases), the holds,
+--         the tickets, the leases, the state or nothing
 -- Hold:   5 doubles: when it lapses (µs), id, units (0: settled, kept to know a repetition), receipt, charged at (µs)
 -- Ticket: 3 doubles: until when it counts (µs), id, units that it waits for; in the order in which they came
--- Mark:   { blocked until, holds in pieces of text, tickets, number of holds }: a change copies one piece, not 160 kB
+-- Lease:  3 doubles: when it ends (µs), id, units; in the order in which they end
+-- Mark:   { blocked until, holds in pieces of text, tickets, number of holds, leases, units of all leases (nil: not counted
+--         yet) }: a change copies one piece, not 160 kB
 -- A hold of id CHANGED is none: it says as its receipt since when another algorithm counts, while receipts of before may come.
 
 local HOLD = 40
@@ -15,17 +17,65 @@ local SETTLED = string.rep('\0', 24) -- no units, receipt or charge
 local CHANGED = -6004799503160661 -- its bytes stand in no other number, so a search for it does not stop
 local TICKET = 24
 local MAX_TICKETS = 1024
+local LEASE = 24
+local MAX_LEASES = 1024
+local LEASE_US = 1000000 -- how long one lasts; one that would last longer is of another clock
+local LEASED_SHARE = 16 -- all of a key together hold at most this part of its capacity
 
 -- What stands before the state, and the state's own text ('': none); nil, nil: garbage
 local function unmark(raw)
-  if #raw < 25 then return nil, nil end
-  local _, blocked, held, waiting = struct.unpack('>Bddd', raw)
-  if not (exact(blocked) and exact(held) and exact(waiting)) or held > MAX_HOLDS + 1 or waiting > MAX_TICKETS then return nil, nil end
-  local line = 25 + held * HOLD
-  local rest = line + waiting * TICKET
+  if #raw < 33 then return nil, nil end
+  local _, blocked, held, waiting, leased = struct.unpack('>Bdddd', raw)
+  if not (exact(blocked) and exact(held) and exact(waiting) and exact(leased)) then return nil, nil end
+  if held > MAX_HOLDS + 1 or waiting > MAX_TICKETS or leased > MAX_LEASES then return nil, nil end
+  local line = 33 + held * HOLD
+  local leases = line + waiting * TICKET
+  local rest = leases + leased * LEASE
   if #raw < rest then return nil, nil end
-  local pieces = held > 0 and { string.sub(raw, 26, line) } or {}
-  return { blocked, pieces, string.sub(raw, line + 1, rest), held }, string.sub(raw, rest + 1)
+  local pieces = held > 0 and { string.sub(raw, 34, line) } or {}
+  return { blocked, pieces, string.sub(raw, line + 1, leases), held, string.sub(raw, leases + 1, rest) }, string.sub(raw, rest + 1)
+end
+
+-- The most units of a budget that may be taken ahead, by everybody together.
+local function most_leased(capacity)
+  return math.floor(capacity / LEASED_SHARE)
+end
+
+-- Units that are taken ahead.
+local function leased_units(mark)
+  if not mark or mark[5] == '' then return 0 end
+  if not mark[6] then
+    local units = 0
+    for at = 17, #mark[5], LEASE do units = units + list_number(mark[5], at) end
+    mark[6] = units
+  end
+  return mark[6]
+end
+
+-- Ends the lease of an id: its units; 0: there is none.
+local function take_lease(mark, id)
+  local place = mark and list_find(mark[5], LEASE, id)
+  if not place then return 0 end
+  local units = list_number(mark[5], place * LEASE + 17)
+  mark[5], mark[6] = list_remove(mark[5], LEASE, place, 1), nil
+  return units
+end
+
+-- Whether nobody more can take units ahead.
+local function leased_out(mark)
+  return mark and #mark[5] >= MAX_LEASES * LEASE
+end
+
+-- Puts a lease behind those that do not end later.
+local function add_lease(mark, till, id, units)
+  mark[5], mark[6] = list_insert(mark[5], LEASE, struct.pack('>ddd', till, id, units)), nil
+end
+
+-- Charges units at an instant that may be past.
+local function spend(state, at, units)
+  if not state or units == 0 then return end
+  local own = algorithm(state[1])
+  if own.spend then own.spend(state, at, units) end
 end
 
 -- The pieces, none of them long.
@@ -103,9 +153,30 @@ local function give_back(state, changed, now, units, receipt, charged, again)
   return algorithm(state[1]).give(state, now, units, receipt, charged, again)
 end
 
--- Holds that have lapsed give back what has not drained. Whether there were any.
+-- Leases that have ended are charged at their ends; none lasts longer than it may from now. Whether there were any.
+local function end_leases(state, mark, now)
+  local list = mark[5]
+  if list == '' then return false end
+  local latest = now + LEASE_US
+  local count = #list / LEASE
+  local ended, lasting = list_until(list, LEASE, now), list_until(list, LEASE, latest)
+  if ended == 0 and lasting == count then return false end
+  for i = 0, ended - 1 do
+    local till, _, units = struct.unpack('>ddd', list, i * LEASE + 1)
+    spend(state, till, units)
+  end
+  local kept = { string.sub(list, ended * LEASE + 1, lasting * LEASE) }
+  for i = lasting, count - 1 do
+    kept[#kept + 1] = struct.pack('>d', latest) .. string.sub(list, i * LEASE + 9, (i + 1) * LEASE)
+  end
+  mark[5], mark[6] = table.concat(kept), nil
+  return true
+end
+
+-- Leases that have ended are charged; then holds that have lapsed give back what has not drained. Whether there were any.
 local function settle(state, mark, now)
-  if mark[4] == 0 or list_number(mark[2][1], 1) > now then return false end
+  local ended = end_leases(state, mark, now)
+  if mark[4] == 0 or list_number(mark[2][1], 1) > now then return ended end
   local lapsed = list_until(pieces_of(mark)[1], HOLD, now)
   if lapsed > MAX_SETTLED then lapsed = MAX_SETTLED end
   local changed = changed_at(mark)
@@ -181,6 +252,17 @@ local function leave(mark, ticket)
   return true
 end
 
+-- How long what is taken ahead means anything if all of it is used, and charged at the last end, in µs; 0: nothing is.
+local function lifetime_of_leases(state, mark, now)
+  if mark[5] == '' then return 0 end
+  local till = list_number(mark[5], #mark[5] - LEASE + 1)
+  if not state then return till - now end
+  local after = {}
+  for i, number in pairs(state) do after[i] = number end
+  spend(after, till, leased_units(mark))
+  return till - now + algorithm(after[1]).lifetime(after, till)
+end
+
 -- How long state and mark mean anything, in µs.
 local function lifetime_of(state, mark, now)
   local lifetime = state and algorithm(state[1]).lifetime(state, now) or 0
@@ -195,7 +277,8 @@ local function lifetime_of(state, mark, now)
     local left = list_number(mark[3], at) - now
     if left > lifetime then lifetime = left end
   end
-  return lifetime
+  local leased = lifetime_of_leases(state, mark, now)
+  return leased > lifetime and leased or lifetime
 end
 
 -- The text to store; '': nothing.
@@ -204,12 +287,14 @@ local function marked(state, mark, now)
   if not mark then return raw end
   local blocked = mark[1] > now and mark[1] or 0
   local line = mark[3] ~= '' and alive(mark[3], now) or ''
-  if blocked == 0 and mark[4] == 0 and line == '' then return raw end
+  if blocked == 0 and mark[4] == 0 and line == '' and mark[5] == '' then return raw end
+  local head = struct.pack('>Bdddd', MARKED, blocked, mark[4], #line / TICKET, #mark[5] / LEASE)
   -- one copy where it is in one piece
-  if not mark[2][2] then return struct.pack('>Bddd', MARKED, blocked, mark[4], #line / TICKET) .. (mark[2][1] or '') .. line .. raw end
-  local texts = { struct.pack('>Bddd', MARKED, blocked, mark[4], #line / TICKET) }
+  if not mark[2][2] then return head .. (mark[2][1] or '') .. line .. mark[5] .. raw end
+  local texts = { head }
   for i = 1, #mark[2] do texts[i + 1] = mark[2][i] end
   texts[#texts + 1] = line
+  texts[#texts + 1] = mark[5]
   texts[#texts + 1] = raw
   return table.concat(texts)
 end

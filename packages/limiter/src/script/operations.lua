@@ -8,6 +8,8 @@
 --                                      refusal: 1 + units that are waited for before; 0: nobody waits
 --   3 reserve      id, hold (µs)       takes the cost and holds it; result: 1 where the id held it already; where too
 --                                      many are held, when the first of them lapses (µs)
+--   13 lease       id, units wanted,   reports what was used of the units that the id holds ahead, and asks for as many from
+--                  units used          now on (0: none); of one part; result: how many it holds
 --   on keys, each part one integer:
 --   4 refund       id (0: none),       gives the cost back, by the id of the part as receipt (0: none): units given back
 --                  charged at (µs),
@@ -32,7 +34,7 @@ local function read_operation(from, at)
     define_operations()
   end
   local kind = operations[from[at]]
-  local operation = { judge = kind.judge, charged = kind.charged, on_key = kind.on_key, ticket = kind.ticket }
+  local operation = { judge = kind.judge, charged = kind.charged, on_key = kind.on_key, ticket = kind.ticket, before = kind.before }
   for i = 1, kind.arguments do operation[i] = from[at + i] end
   return operation, at + 1 + kind.arguments
 end
@@ -40,7 +42,7 @@ end
 local function mark_of(key)
   local mark = marks[key]
   if not mark then
-    mark = { 0, {}, '', 0 }
+    mark = { 0, {}, '', 0, '' }
     marks[key] = mark
   end
   return mark
@@ -118,7 +120,8 @@ define_operations = function()
         if place < 0 or place > most then wait = MAX_EXACT end
         if place > wait then wait = place end
         local mark = marks[part_key[p]]
-        if mark and mark[3] ~= '' then books = false end
+        -- what is taken ahead comes back or drains at an instant that nobody knows
+        if mark and (mark[3] ~= '' or mark[5] ~= '') then books = false end
       end
       -- 2. too late, or at once: nobody waits
       if wait > operation[1] or admitted == 1 or books then
@@ -276,8 +279,16 @@ define_operations = function()
   operations[9] = {
     arguments = 0,
     on_key = function(operation, p, key, state, mark)
-      states[key] = false
+      local leased = mark and mark[5] ~= ''
+      local own = state and algorithm(state[1])
+      -- what is taken ahead stays so, and needs a state to be charged into
+      if leased and own and own.spend then
+        own.give(state, now, own.used(state, now), 0, 0, false)
+      else
+        states[key] = false
+      end
       if mark then mark[2], mark[4] = {}, 0 end
+      if leased then recalled[key] = true end
       eased[key] = true
       touch(key)
       return 0
@@ -291,6 +302,7 @@ define_operations = function()
       local before = mark and mark[1] > now and 1 or 0
       local own = mark_of(key)
       if now + operation[1] > own[1] then own[1] = now + operation[1] end
+      if own[5] ~= '' then recalled[key] = true end
       touch(key)
       return before
     end,
@@ -315,6 +327,48 @@ define_operations = function()
       if not mark or not leave(mark, operation[1]) then return 0 end
       touch(key)
       return 1
+    end,
+  }
+
+  -- lease
+  operations[13] = {
+    arguments = 3,
+    -- 1. what its holder has used is charged; the rest is its own
+    before = function(operation, key)
+      local state = state_of(key)
+      local units = take_lease(marks[key], operation[1])
+      local spent = operation[3] < units and operation[3] or units
+      operation.unspent = units - spent
+      if units == 0 then return end
+      spend(state, now, spent)
+      touch(key)
+    end,
+    judge = function(operation, admitted, blocked, result)
+      local key, limit, own, at = part_key[1], part_limit[1], part_own[1], part_at[1]
+      local wanted, unspent = operation[2], operation.unspent
+      -- 2. what it may hold: no less than it may already have used, and no more than is free
+      local free = most_leased(own.capacity(limit)) - leased_units(marks[key])
+      local room = own.room(limit, reply, at, now)
+      if room < free then free = room end
+      local units = wanted == 0 and 0 or unspent
+      if own.leases and blocked == 0 and not leased_out(marks[key]) and units < wanted and units < free then
+        units = wanted < free and wanted or free
+      end
+      -- 3. a lease leaves a state to charge it into
+      if units > 0 then
+        local till = now + LEASE_US
+        local over = own.lease_end and own.lease_end(limit, reply, at) or MAX_EXACT
+        if units > unspent then
+          -- what others wait for, or took ahead, is nothing that was taken
+          if part_behind[1] > 0 then own.withhold(limit, reply, at, -part_behind[1]) end
+          keep(key, own.close(limit, reply, at, now, states[key] or nil))
+          if part_behind[1] > 0 then own.withhold(limit, reply, at, part_behind[1]) end
+        end
+        add_lease(mark_of(key), over < till and over or till, operation[1], units)
+        touch(key)
+      end
+      reply[result] = units
+      return units > 0 and blocked == 0 and 1 or 0, false
     end,
   }
 end

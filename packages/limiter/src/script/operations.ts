@@ -3,25 +3,19 @@ import { type ConcurrencyState, release, renew } from '../algorithms/concurrency
 import { MAX_EXACT } from '../algorithms/exact.ts'
 import { codecOf } from '../algorithms/index.ts'
 import type { Operation, OperationName, Part } from '../store.ts'
-import { type Filled, type Judging, keep, kept, markOf, type Slot, settled, unborn } from './judging.ts'
+import { type JudgedOperation, type Judging, keep, kept, markOf, type Slot, settled, unborn } from './judging.ts'
+import { lease } from './lending.ts'
 import {
-  addLease,
   changedAtUs,
   findHold,
   giveBack,
   type Hold,
   hold,
   isCrowded,
-  isLeasedOut,
-  LEASE_US,
-  leasedUnits,
   leave,
   type Mark,
-  mostLeased,
   newMark,
-  spend,
   stand,
-  takeLease,
 } from './marks.ts'
 
 /** How long an id is known when it is settled, in µs; a refund's, beyond its receipt. */
@@ -45,14 +39,6 @@ export const OPERATIONS: Record<OperationName, { readonly code: number; readonly
 }
 
 type Args = Operation['args']
-
-interface JudgedOperation {
-  /** What is done before the limits are opened. */
-  before?(judging: Judging, args: Args): void
-  /** @returns whether to charge; `verdict.allowed` is set */
-  judge(judging: Judging, args: Args, verdict: Filled): boolean
-  charged?(judging: Judging, p: number, slot: Slot, args: Args): void
-}
 
 /** Operations that are judged like a check. The script's `operations.lua` is the twin: same names, same steps. */
 export const JUDGED: { readonly [name: string]: JudgedOperation } = {
@@ -139,51 +125,7 @@ export const JUDGED: { readonly [name: string]: JudgedOperation } = {
     },
   },
 
-  lease: {
-    // 1. what its holder has used is charged; the rest is its own
-    before(judging, [id = 0, , reported = 0]) {
-      const { slot, nowUs } = open(judging, judging.parts[0] as Part)
-      const units = takeLease(slot?.mark, id)
-      const spent = Math.min(reported, units)
-      judging.unspent = units - spent
-      if (slot === undefined || units === 0) return
-      spend(slot.state, nowUs, spent)
-      kept(slot)
-    },
-
-    judge(judging, [id = 0, wanted = 0], verdict) {
-      const { limit } = judging.parts[0] as Part
-      const { view, nowUs, unspent } = judging
-      const mark = judging.found[0]?.mark
-      // 2. what it may hold: no less than it may already have used, and no more than is free
-      const free = Math.min(limit.room(view, 0), mostLeased(limit.capacity) - leasedUnits(mark))
-      let units = wanted === 0 ? 0 : unspent
-      const grants = limit.leases === true && verdict.blockedUs === 0 && !isLeasedOut(mark)
-      if (grants && units < wanted && units < free) units = Math.min(wanted, free)
-      // 3. a lease leaves a state to charge it into
-      if (units > 0) {
-        const tillUs = Math.min(nowUs + LEASE_US, limit.leaseEndUs?.(view, 0) ?? MAX_EXACT)
-        const place = units > unspent ? written(judging) : (judging.found[0] as Slot)
-        addLease(markOf(place), { tillUs, id, units })
-        kept(place)
-      }
-      judging.result = units
-      verdict.allowed = units > 0 && verdict.blockedUs === 0
-      return false
-    },
-  },
-}
-
-/** The place of a check's only limit, with a state under today's numbers. */
-function written({ found, parts, view, nowUs, behind }: Judging): Slot {
-  const part = parts[0] as Part
-  const { limit } = part
-  // What others wait for, or took ahead, is nothing that was taken.
-  const [slot, others = 0] = [found[0], behind[0]]
-  if (others > 0) limit.withhold(view, 0, -others)
-  const place = keep(slot, part, limit.close(view, 0, nowUs, slot?.state))
-  if (others > 0) limit.withhold(view, 0, others)
-  return place
+  lease,
 }
 
 /** Operations on keys: each part gives one integer. */

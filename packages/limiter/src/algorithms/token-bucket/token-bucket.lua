@@ -32,6 +32,19 @@ local function ahead_left(state, level)
   return left > 0 and left or 0
 end
 
+-- Charges units at an instant that may be past.
+local function spend_in_bucket(state, at, units)
+  -- 1. what has drained by then; nothing is charged before the state's own instant
+  local since = at > state[3] and at or state[3]
+  local left = drain(state, since)
+  local ahead = ahead_left(state, left)
+  -- 2. on top of it; behind what is booked, where something is
+  local level = left + units * state[5]
+  state[2] = level < MAX_EXACT and level or MAX_EXACT
+  state[3] = since
+  state[6] = ahead > 0 and ahead + (state[2] - left) or 0
+end
+
 local MAX_GIVEN = 4 -- how many instants of giving back are told apart
 
 -- Drops what no receipt can name any more.
@@ -109,6 +122,8 @@ local function bucket(code)
   own = {
     view_size = 1,
     params = 3,
+    leases = code == TOKEN_BUCKET,
+    spend = spend_in_bucket,
 
     open = function(limit, state, now, view, at)
       -- 1. no state: unused
