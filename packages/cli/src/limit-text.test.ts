@@ -43,6 +43,8 @@ describe('what a limit holds, in the words of its algorithm', () => {
       '2 of 5 held, the first lapses in 900ms',
       'free in 9s at the latest',
     ],
+    ['token-bucket', { retryAfterMs: 9000, blocked: true as const }, 'blocked, 5 of 5 left', 'unused'],
+    ['concurrency', { retryAfterMs: 9000, blocked: true as const }, 'blocked, 0 of 5 held', 'unused'],
   ])('%s %j: %s', (algorithm, numbers, state, end) => {
     const status = { ...unused, ...numbers }
     const written = { algorithm, text: '' }

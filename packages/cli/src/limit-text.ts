@@ -29,6 +29,16 @@ function limitsOf(file: RuleFile, rule: string | undefined): readonly CompiledLi
 /** What a limit holds, in the words of its algorithm. @param at the instant of the decision, in ms since 1970 */
 export function stateText(status: LimitStatus, written: Written, at: number): string {
   if (written.scope === 'instance') return 'each instance counts for itself, not in the store'
+  // Its waits would be those of the block.
+  return status.blocked ? `blocked, ${amountText(status, written, at)}` : budgetText(status, written, at)
+}
+
+/** The same without its waits: `3 of 5 left`. */
+export function amountText(status: LimitStatus, written: Written, at: number): string {
+  return budgetText(status, written, at).replace(/,.*/, '')
+}
+
+function budgetText(status: LimitStatus, written: Written, at: number): string {
   const used = status.capacity - Math.floor(status.remaining)
   if (written.algorithm === 'concurrency') return heldText(status, used)
   if (written.algorithm === 'leaky-bucket') return lineText(status, used)

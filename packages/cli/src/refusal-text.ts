@@ -5,5 +5,6 @@ import { waitText } from './wait-text.ts'
 export function refusalText(decision: Decision): string {
   const who = `${decision.rule}/${decision.limitedBy}`
   if (decision.reason === 'never') return `${who} can never hold what this costs`
-  return `${who} has too little left; retry in ${waitText(decision.retryAfterMs)}`
+  const why = decision.reason === 'blocked' ? 'is blocked' : 'has too little left'
+  return `${who} ${why}; retry in ${waitText(decision.retryAfterMs)}`
 }

@@ -266,7 +266,8 @@ function tellAll(parts: readonly Part[], verdict: Verdict, limits: LimitStatus[]
       (refuser === undefined || status.retryAfterMs > refuser.retryAfterMs)
     ) {
       refuser = status
-      blocked = isBlocked && status.retryAfterMs === (blockedUs - nowUs) / 1000
+      // Also where the limit itself has room only later: while it is blocked, no reset lets anybody pass.
+      blocked = isBlocked && status.retryAfterMs !== Number.POSITIVE_INFINITY
     }
     limits.push(status)
     at += limit.viewSize

@@ -20,6 +20,7 @@ function engineOn(clock = fakeClock()): Engine {
 const remaining = async (engine: Engine, item = one) => (await engine.peek([item])).limits[0]?.remaining
 
 describe('a bad argument of a check', () => {
+  const penalty = { refusals: 3, withinMs: 1000, blockMs: 1000 }
   const cases: [string, unknown, string][] = [
     ['no list', undefined, 'items'],
     ['one item without a list', one, 'items'],
@@ -50,6 +51,12 @@ describe('a bad argument of a check', () => {
     ['null for a cost', [{ ...one, cost: null }], 'cost'],
     ['text for a cost', [{ ...one, cost: '5' }], 'cost'],
     ['a misspelt group', [{ ...one, group: 'shadows' }], 'group'],
+    ['a penalty without a block', [{ ...one, penalty: { refusals: 3, withinMs: 1000 } }], 'penalty.blockMs'],
+    ['a penalty of no refusals', [{ ...one, penalty: { ...penalty, refusals: 0 } }], 'penalty.refusals'],
+    ['a penalty within no time', [{ ...one, penalty: { ...penalty, withinMs: 0 } }], 'penalty.withinMs'],
+    ['a misspelt penalty', [{ ...one, penalty: { ...penalty, blocksMs: 5 } }], 'penalty.blocksMs'],
+    ['a penalty of a shadow', [{ ...one, rule: 'a', group: 'shadow', penalty }], 'penalty'],
+    ['a negative patience', [{ ...one, maxWaitMs: -1 }], 'maxWaitMs'],
     ['a misspelt policy', [{ ...one, onStoreFailure: 'opn' }], 'onStoreFailure'],
     ['null for a policy', [{ ...one, onStoreFailure: null }], 'onStoreFailure'],
   ]

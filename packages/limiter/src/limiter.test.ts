@@ -51,6 +51,10 @@ describe('a bad option of createLimiter', () => {
     expect(create).toThrow(new RegExp(`^${argument}: `))
   })
 
+  it('says how many limits are not as many as they may be', () => {
+    expect(() => createLimiter({ name: 'a', store, limits: {} })).toThrow('limits: an object with 0 is not')
+  })
+
   it('leaves the name free where it was refused', () => {
     expect(() => createLimiter({ ...good, instances: 0 })).toThrow()
     expect(() => createLimiter({ ...good, limit: tokenBucket({ limit: 9, period: '1s' }) })).not.toThrow()

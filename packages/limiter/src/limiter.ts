@@ -273,7 +273,8 @@ function limitsOf({ name, limit, limits }: LimiterOptions): Named[] {
   if (limit !== undefined) return [{ name, rule: undefined, limit: limitOf(limit, 'limit'), space: `${name}:` }]
   const count = typeof limits === 'object' && limits !== null ? Object.keys(limits).length : 0
   if (count < 1 || count > MAX_PARTS) {
-    throw new InvalidArgumentError('limits', `${show(limits)} is not an object with 1 to ${MAX_PARTS} limits by name`)
+    const given = typeof limits === 'object' && limits !== null ? `an object with ${count}` : show(limits)
+    throw new InvalidArgumentError('limits', `${given} is not an object with 1 to ${MAX_PARTS} limits by name`)
   }
   return Object.entries(limits as Record<string, Limit>).map(([own, each]) => {
     if (!NAME.test(own))

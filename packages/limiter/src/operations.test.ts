@@ -181,6 +181,17 @@ describe('a block', () => {
   })
 })
 
+it('a refusal names the block also where the limit itself has room only after it', async () => {
+  const { engine, item } = rig()
+  const hourly = fixedWindow({ limit: 1, period: '1h', align: 'first-hit' })
+  await engine.check(item(hourly))
+  await engine.block(item(hourly), { durationMs: 1000 })
+  const { reason, retryAfterMs } = await engine.check(item(hourly))
+  expect([reason, retryAfterMs]).toEqual(['blocked', 3_600_000])
+  const never = await engine.check(item(hourly, 2))
+  expect([never.reason, never.retryAfterMs]).toEqual(['never', Number.POSITIVE_INFINITY])
+})
+
 describe('slots', () => {
   it('are released once; a holder whose slot has lapsed is told', async () => {
     const { clock, engine, item } = rig()

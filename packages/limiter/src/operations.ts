@@ -182,7 +182,8 @@ export class Operations {
 
 /** A caller's id as a number from 1 to 2^53 − 1. */
 function idOf(id: unknown): number {
-  if (typeof id !== 'string' || id === '') throw new InvalidArgumentError('id', `${show(id)} is not a text`)
+  if (typeof id !== 'string' || id === '')
+    throw new InvalidArgumentError('id', `${show(id)} is not a text of at least one character`)
   const hash = createHash('sha256').update(id).digest()
   return Number(hash.readBigUInt64BE() >> 11n) || newId()
 }

@@ -3,7 +3,15 @@ import type { LibraryFailurePolicy } from './decision.ts'
 import { InvalidArgumentError, show } from './errors.ts'
 import { EncodedKey, encodeParts, encodeValue } from './keys/index.ts'
 import type { Limit } from './limit.ts'
+import { refuseUnknown } from './options.ts'
 import type { Follower, Part } from './store.ts'
+import { spanOf } from './ways.ts'
+
+interface Penalty {
+  readonly refusals: number
+  readonly withinMs: number
+  readonly blockMs: number
+}
 
 /** One limit of a check, as callers of the engine give it. */
 export interface CheckItem {
@@ -27,7 +35,7 @@ export interface CheckItem {
   /** `lease`: this process may take units ahead and decide from them; default `exact`. */
   readonly accuracy?: Accuracy | undefined
   /** Blocks the key for `blockMs` at the last of so many refusals by this limit within a time. */
-  readonly penalty?: { readonly refusals: number; readonly withinMs: number; readonly blockMs: number } | undefined
+  readonly penalty?: Penalty | undefined
   /** Of `acquire`: how long this limit lets wait; default: its `timeoutMs`. */
   readonly maxWaitMs?: number | undefined
 }
@@ -70,7 +78,8 @@ export function partsOf(items: readonly CheckItem[]): Part[] {
 
 function refuseNoList(items: readonly CheckItem[]): void {
   if (Array.isArray(items) && items.length > 0 && items.length <= MAX_PARTS) return
-  throw new InvalidArgumentError('items', `${show(items)} is not a list of 1 to ${MAX_PARTS} limits with their keys`)
+  const given = Array.isArray(items) ? `a list of ${items.length}` : show(items)
+  throw new InvalidArgumentError('items', `${given} is not a list of 1 to ${MAX_PARTS} limits with their keys`)
 }
 
 /** Enforced, and nothing is judged beside it. */
@@ -117,6 +126,20 @@ function penaltyOf({ penalty, rule }: CheckItem, parts: readonly Part[], place: 
   return [{ kind: 'penalty', rule, parts: [part], places: [place] }]
 }
 
+/** What blocks must be known before the first refusal: a wrong number would be found by nobody but the blocked. */
+function checkPenalty(penalty: Penalty, group: CheckItem['group']): void {
+  refuseUnknown(penalty, ['refusals', 'withinMs', 'blockMs'], 'penalty')
+  const { refusals, withinMs, blockMs } = penalty
+  if (!Number.isSafeInteger(refusals) || refusals < 1) {
+    const problem = `${show(refusals)} is not an integer from 1 to ${Number.MAX_SAFE_INTEGER}`
+    throw new InvalidArgumentError('penalty.refusals', problem)
+  }
+  spanOf(withinMs, 'penalty.withinMs', 1)
+  spanOf(blockMs, 'penalty.blockMs', 1)
+  if (group !== 'enforced')
+    throw new InvalidArgumentError('penalty', `does not fit group ${show(group)}: only enforced limits refuse`)
+}
+
 function distinct(parts: Part[]): Part[] {
   const twice = parts.length < FEW_PARTS ? parts.find(isBefore) : findTwice(parts)
   if (twice === undefined) return parts
@@ -154,6 +177,7 @@ export function partOf(item: CheckItem): Part {
     )
   }
   if (!GROUPS.includes(group)) throw new InvalidArgumentError('group', `${show(group)} is none of ${GROUPS.join(', ')}`)
+  if (item.penalty !== undefined) checkPenalty(item.penalty, group)
   return {
     rule,
     name,
@@ -162,7 +186,7 @@ export function partOf(item: CheckItem): Part {
     value: keyText(key, rule),
     cost: costOf(cost),
     onStoreFailure: policyOf(onStoreFailure),
-    ...(item.maxWaitMs === undefined ? undefined : { maxWaitMs: item.maxWaitMs }),
+    ...(item.maxWaitMs === undefined ? undefined : { maxWaitMs: spanOf(item.maxWaitMs, 'maxWaitMs', 0) }),
     ...(accuracyOf(item.accuracy) === 'lease' ? { accuracy: 'lease' } : undefined),
   }
 }

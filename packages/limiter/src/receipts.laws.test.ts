@@ -142,3 +142,41 @@ async function replayed(
   await engine.close()
   return end
 }
+
+describe('a charge of a window that a shorter period ended', () => {
+  const minute = 60_000
+  const periods = fc.constantFrom(minute, 10 * minute, 60 * minute)
+  const steps = fc.array(fc.record({ period: periods, waitMs: fc.integer({ min: 1, max: 70 * minute }), units }), {
+    minLength: 2,
+    maxLength: 6,
+  })
+
+  it.each(['clock', 'first-hit'] as const)(
+    'gives nothing back of what others were charged in the next, though it ends at the same instant (%s)',
+    async (align) => {
+      const property = fc.asyncProperty(steps, async (trace) => {
+        const clock = fakeClock()
+        const engine = createEngine({ store: memoryStore({ clock }) })
+        const item = (period: number, cost: number) => [
+          { name: 'user', limit: fixedWindow({ limit: 100, period, align }), key: 'ann', cost },
+        ]
+        const first = await engine.check(item(60 * minute, 7))
+        let ended = false
+        let openUntilMs = first.at + (first.limits[0]?.resetAfterMs ?? 0)
+        let period = 60 * minute
+        for (const step of trace) {
+          clock.advance(step.waitMs)
+          period = step.period
+          const { at, limits } = await engine.check(item(period, step.units))
+          const endMs = at + (limits[0]?.resetAfterMs ?? 0)
+          if (at >= openUntilMs || endMs !== openUntilMs) ended = true
+          openUntilMs = endMs
+        }
+        const [back] = await engine.refund(item(period, 7), { receipt: first.receipt as string })
+        expect(back).toBe(ended ? 0 : 7)
+        await engine.close()
+      })
+      await fc.assert(property, { numRuns: Number(process.env.LAW_RUNS ?? 300) })
+    },
+  )
+})

@@ -1,6 +1,14 @@
 import ts from 'typescript'
 import { describe, expect, it } from 'vitest'
-import { concurrency, createLimiter, memoryStore, RateLimitedError, rateLimited, tokenBucket } from './index.ts'
+import {
+  concurrency,
+  createLimiter,
+  leakyBucket,
+  memoryStore,
+  RateLimitedError,
+  rateLimited,
+  tokenBucket,
+} from './index.ts'
 
 const twice = () =>
   createLimiter({ name: 'wrapped', store: memoryStore(), limit: tokenBucket({ limit: 2, period: '1h' }) })
@@ -50,6 +58,20 @@ describe('a wrapped function', () => {
     await limiter.close()
   })
 
+  it('waits for its turn also where that is later than a timer can be set for', async () => {
+    const limit = leakyBucket({ limit: 1, period: '60d', queue: 1 })
+    const limiter = createLimiter({ name: 'slow', store: memoryStore(), limit })
+    let calls = 0
+    const work = limiter.wrap(() => {
+      calls += 1
+    })
+    await work()
+    // A timer that cannot be set fires after 1 ms.
+    void work()
+    await new Promise((resolve) => setTimeout(resolve, 30))
+    expect(calls).toBe(1)
+  })
+
   it('runs nothing where a key is missing or a cost is none, and says which', async () => {
     let calls = 0
     const limiter = twice()
@@ -58,7 +80,7 @@ describe('a wrapped function', () => {
     for (const cost of [-1, 0.5, Number.NaN, '5' as never]) {
       await expect(limiter.wrap(() => (calls += 1), { cost })()).rejects.toMatchObject({ argument: 'cost' })
     }
-    for (const waitMs of [-1, Number.NaN, '5' as never]) {
+    for (const waitMs of [-1, Number.NaN, Number.POSITIVE_INFINITY, '5' as never]) {
       expect(() => limiter.wrap(() => undefined, { waitMs })).toThrow(/^waitMs: /)
     }
     expect(() => limiter.wrap(() => undefined, { wait: 5 } as never)).toThrow(/wait/)

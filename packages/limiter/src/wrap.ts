@@ -3,6 +3,7 @@ import type { Decision } from './decision.ts'
 import { LONGEST_TIMER_MS } from './duration.ts'
 import { HeadgateError, InvalidArgumentError, show } from './errors.ts'
 import { refuseUnknown } from './options.ts'
+import { spanOf } from './ways.ts'
 
 type Keys = string | Readonly<Record<string, string>>
 
@@ -48,9 +49,7 @@ export function wrap<This, Args extends unknown[], Result>(
   if (typeof fn !== 'function') throw new InvalidArgumentError('fn', `${show(fn)} is not a function`)
   refuseUnknown(options, ['key', 'cost', 'waitMs'], 'wrap')
   const { key = '', cost = 1, waitMs = 0 } = options
-  if (typeof waitMs !== 'number' || !(waitMs >= 0)) {
-    throw new InvalidArgumentError('waitMs', `${show(waitMs)} is not a number of ms from 0`)
-  }
+  spanOf(waitMs, 'waitMs', 0)
   return async function limited(this: This, ...args: Args): Promise<Result> {
     const keys = typeof key === 'function' ? key(...args) : key
     const units = typeof cost === 'function' ? cost(...args) : cost
@@ -61,13 +60,20 @@ export function wrap<This, Args extends unknown[], Result>(
     if (!decision.allowed) throw new RateLimitedError(decision)
     const renewal = renewing(decision)
     try {
-      if (decision.delayMs > 0) await sleep(Math.ceil(decision.delayMs))
+      await turn(decision.delayMs)
       return await fn.apply(this, args)
     } finally {
       clearInterval(renewal)
       // What cannot be given back now lapses by itself.
       await decision.release?.().catch(() => undefined)
     }
+  }
+}
+
+/** A timer cannot wait for more than 24 days. */
+async function turn(delayMs: number): Promise<void> {
+  for (let leftMs = Math.ceil(delayMs); leftMs > 0; leftMs -= LONGEST_TIMER_MS) {
+    await sleep(Math.min(leftMs, LONGEST_TIMER_MS))
   }
 }
 

@@ -9,7 +9,7 @@ export type StoreSettings =
   | SentinelSettings
   | ({ readonly kind: 'redis-cluster' } & ClusterUrl)
 
-export const STORE_HINT = 'memory, redis://host:6379, rediss://host:6379 or redis+cluster://host:6379,host:6379'
+export const STORE_HINT = `memory, redis://host:6379, rediss://host:6379, redis+cluster://host:6379,host:6379 or ${SENTINEL_HINT}`
 
 /** Says what is wrong with a store's URL, without any part of it. */
 export function checkStore(text: string): Objection | string | undefined {

@@ -5,7 +5,7 @@ import { assertFreshBuild } from '../../../../test/fresh-build.ts'
 import { freePort, type RedisServer, startRedis } from '../../../../test/redis.ts'
 import { folderWith, headgate } from '../test-support/headgate.ts'
 import { ordersFile } from '../test-support/rules.ts'
-import { spend } from '../test-support/spend.ts'
+import { block, spend } from '../test-support/spend.ts'
 
 let cwd = ''
 let redis: RedisServer
@@ -159,6 +159,19 @@ describe.each(['peek', 'reset'])('headgate %s', (command) => {
       await guarded.stop()
     }
   })
+})
+
+it('says of a blocked key that it is blocked, also once it is reset', async () => {
+  await spend(rules, 'login', { ip: '203.0.113.7' }, 2)
+  await block(rules, 'login', { ip: '203.0.113.7' })
+  const refused = /login\/ip is blocked; retry in (1h|59m .*)\.$/
+  const peeked = cells((await run('peek login 203.0.113.7')).stdout)
+  expect([peeked[0]?.[2], peeked[1]?.[0]]).toEqual(['blocked, 0 of 2 left', expect.stringMatching(refused)])
+  const explained = await run('explain POST /api/login --ip 203.0.113.7')
+  expect(explained.stdout.trimEnd()).toMatch(refused)
+  expect(cells((await run('reset login 203.0.113.7')).stdout)[0]?.[2]).toBe('reset, had 0 of 2 left, still blocked')
+  expect(JSON.parse((await run('reset login 203.0.113.7 --json')).stdout).reset[0]).toMatchObject({ blocked: true })
+  expect(cells((await run('peek login 203.0.113.7')).stdout)[0]?.[2]).toBe('blocked, 2 of 2 left')
 })
 
 describe('every algorithm in its own words', () => {

@@ -1,6 +1,6 @@
 import { namedCounters, refuseMemory, unlimitedLine } from '../counters.ts'
 import { EXIT, type ExitCode } from '../exit.ts'
-import { stateText, type Written, writtenOf } from '../limit-text.ts'
+import { amountText, stateText, type Written, writtenOf } from '../limit-text.ts'
 import type { CommonOptions } from '../options.ts'
 import { Output } from '../output.ts'
 import { openRules } from '../rule-file.ts'
@@ -30,9 +30,17 @@ export async function reset(target: string, given: readonly string[], options: C
 }
 
 function resetData({ decision, keys }: Budgets, written: readonly Written[]) {
-  return decision.limits.map(({ rule, name, capacity, remaining }, i) => {
+  return decision.limits.map(({ rule, name, capacity, remaining, blocked }, i) => {
     const { scope } = written[i] as Written
-    return { rule, name, key: keys[i], capacity, remainingBefore: remaining, ...(scope && { scope }) }
+    return {
+      rule,
+      name,
+      key: keys[i],
+      capacity,
+      remainingBefore: remaining,
+      ...(scope && { scope }),
+      ...(blocked && { blocked }),
+    }
   })
 }
 
@@ -40,13 +48,11 @@ function resetLines({ decision, keys }: Budgets, written: readonly Written[], ou
   return table(
     decision.limits.map((status, i) => {
       const own = written[i] as Written
-      const state = stateText(status, own, decision.at)
-      const left = `${Math.floor(status.remaining)} of ${status.capacity} left`
-      const had = own.algorithm === 'concurrency' || own.algorithm === 'leaky-bucket' ? state.replace(/,.*/, '') : left
+      const had = `reset, had ${amountText(status, own, decision.at)}${status.blocked ? ', still blocked' : ''}`
       return [
         `${status.rule}/${status.name}`,
         own.text,
-        own.scope === undefined ? `reset, had ${had}` : state,
+        own.scope === undefined ? had : stateText(status, own, decision.at),
         output.style('dim', keys[i] ?? ''),
       ]
     }),

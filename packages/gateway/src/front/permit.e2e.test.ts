@@ -176,6 +176,12 @@ describe('a request that may wait', () => {
     expect(performance.now() - beganMs).toBeLessThan(300)
   })
 
+  it('is judged also beside a leaky bucket whose line is longer than anybody waits', async () => {
+    const line = { limits: [{ by: 'global', limit: '1/365d', algorithm: 'leaky-bucket', queue: 20 }] }
+    const { get } = await started([{ maxWait: '50ms', limits: [{ by: 'ip', limit: '100/s' }] }, line])
+    expect((await get()).status).toBe(200)
+  })
+
   it('is shaped by a leaky bucket', async () => {
     const rule = { limits: [{ by: 'global', limit: '20/s', algorithm: 'leaky-bucket', queue: 3 }] }
     const atMs: number[] = []

@@ -10,6 +10,8 @@ const HOLD_MS = 300_000
 /** How often a settlement is tried, and how long it waits before the next try, in ms. */
 const SETTLE_TRIES = 4
 const SETTLE_AGAIN_MS = 200
+/** The longest that an engine lets wait, in ms: ten years. */
+const LONGEST_WAIT_MS = 3660 * 86_400_000
 /** How often slots are renewed in the shortest time that one lasts. */
 const RENEWALS = 3
 
@@ -144,7 +146,7 @@ export class Permit {
   /** How long a limit lets wait, in ms: its rule says so, and a leaky bucket by its own line. */
   #patienceOf({ rule, limit }: CheckItem): number {
     const { maxWaitMs = 0 } = this.#rules.find(({ name }) => name === rule) ?? {}
-    return maxWaitMs === 0 && limit.delayUs !== undefined ? limit.spanUs / 1000 : maxWaitMs
+    return maxWaitMs === 0 && limit.delayUs !== undefined ? Math.min(limit.spanUs / 1000, LONGEST_WAIT_MS) : maxWaitMs
   }
 
   /** How long it waits before it passes, in ms; undefined: a rule that refuses it does not let it by. */

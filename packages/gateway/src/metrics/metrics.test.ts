@@ -246,7 +246,7 @@ describe('metrics', () => {
     const limit = tokenBucket({ limit: 9, period: '1s' })
     // The first one tells that nobody has to ask again.
     for (let i = 0; i < 5; i++) await engine.check([{ rule: 'login', name: 'ip', limit, key: 'ann' }])
-    for (const kind of ['garbage', 'a kind that nobody knows']) reports[0]?.('', kind, 2)
+    for (const kind of ['garbage', 'subscription', 'a kind that nobody knows']) reports[0]?.('', kind, 2)
     expect((await scrape(metrics)).get('headgate_degraded')).toBe(1)
     // Faults are gathered for a second; closing reports what is held.
     await engine.close()
@@ -254,6 +254,7 @@ describe('metrics', () => {
     unwatch()
     expect(series.get('headgate_store_errors_total{kind="loading"}')).toBe(1)
     expect(series.get('headgate_store_errors_total{kind="garbage"}')).toBe(2)
+    expect(series.get('headgate_store_errors_total{kind="subscription"}')).toBe(2)
     expect(series.get('headgate_store_errors_total{kind="other"}')).toBe(2)
   })
 

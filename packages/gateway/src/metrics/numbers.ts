@@ -6,7 +6,7 @@ import { UpstreamCounts } from './upstream-counts.ts'
 /** How a request ended: forwarded, 429 or 503 by a decision, 403 by a list, or any other answer of our own. */
 export type RequestOutcome = 'allowed' | 'limited' | 'denied' | 'error'
 
-const STORE_ERRORS: Record<StoreErrorKind | 'garbage' | 'give-back', number> = {
+const STORE_ERRORS: Record<StoreErrorKind | 'garbage' | 'give-back' | 'subscription', number> = {
   timeout: 0,
   connection: 0,
   auth: 0,
@@ -20,6 +20,7 @@ const STORE_ERRORS: Record<StoreErrorKind | 'garbage' | 'give-back', number> = {
   script: 0,
   garbage: 0,
   'give-back': 0,
+  subscription: 0,
   other: 0,
 }
 

@@ -69,7 +69,8 @@ describe('the script', () => {
     expect(DECIDE_LUA).not.toMatch(/tostring|tonumber|KEYS\[\w+\]\s*\.\.|\.\.\s*(?:KEYS|call|now)|[0-9]\s*\.\./)
     // What is joined is packed bytes, lists of them, or what was stored.
     const joined = DECIDE_LUA.split('\n').filter((line) => line.includes('..'))
-    const packed = /struct\.pack|string\.(?:sub|rep)|list \.\. entry|text_of\(|write\(state|state\[6\] \.\. state\[8\]/
+    const packed =
+      /struct\.pack|pack_numbers|string\.(?:sub|rep)|list \.\. entry|text_of\(|write\(state|state\[6\] \.\. state\[8\]/
     for (const line of joined) expect(line).toMatch(packed)
     const calls = [...DECIDE_LUA.matchAll(/\bp?call\('(\w+)'(?:, ([^,)]*))?/g)].map(([, ...call]) => call)
     expect(calls).toEqual([

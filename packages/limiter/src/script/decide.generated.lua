@@ -1,6 +1,7 @@
 local MAX_EXACT = 9007199254740991
+local ceil, byte, pack_numbers, unpack_numbers = math.ceil, string.byte, struct.pack, struct.unpack
 local function ceil_div(a, b)
-  return math.ceil(a / b)
+  return ceil(a / b)
 end
 local function mul_div_ceil(a, b, c)
   local bit = 1
@@ -25,69 +26,91 @@ end
 local function exact(x)
   return x >= 0 and x <= MAX_EXACT and x % 1 == 0
 end
+local function are_exact(a, b)
+  return a >= 0 and a <= MAX_EXACT and a % 1 == 0 and b >= 0 and b <= MAX_EXACT and b % 1 == 0
+end
 local TOKEN_BUCKET, FIXED_WINDOW, LEAKY_BUCKET, SLIDING_WINDOW, SLIDING_LOG, CONCURRENCY = 1, 2, 3, 4, 5, 6
 local SINCE, MARKED = 14, 15
 local builders = {}
-local algorithms = {}
-local function algorithm(code)
-  local own = algorithms[code]
+local rooms = {}
+local function room(name)
+  local own = rooms[name]
   if own == nil then
-    own = builders[code] and builders[code]() or false
-    algorithms[code] = own
+    own = builders[name] and builders[name]() or false
+    rooms[name] = own
   end
   return own
 end
-local function list_number(list, at)
-  return (struct.unpack('>d', list, at))
+local algorithm = room
+local function halves(own, build)
+  return setmetatable(own, {
+    __index = function(_, name)
+      setmetatable(own, nil)
+      for key, value in pairs(build()) do own[key] = own[key] or value end
+      return own[name]
+    end,
+  })
 end
-local function list_until(list, width, most)
-  local low, high = 0, #list / width
-  while low < high do
-    local middle = math.floor((low + high) / 2)
-    if list_number(list, middle * width + 1) <= most then low = middle + 1 else high = middle end
+local function is_foreign(limit, own, state)
+  return state[1] ~= limit[1] or not own.same(limit, state)
+end
+builders.lists = function()
+  local function number(list, at)
+    return (struct.unpack('>d', list, at))
   end
-  return low
-end
-local function list_search(list, width, bytes, from)
-  local tail = string.sub(bytes, 3)
-  local at = from + 3
-  while true do
-    at = string.find(list, tail, at, true)
-    if not at then return nil end
-    local place = (at - 3 - from) / width
-    if place % 1 == 0 and string.sub(list, at - 2, at - 3 + #bytes) == bytes then return place end
-    at = at + 1
+  local function up_to(list, width, most)
+    local low, high = 0, #list / width
+    while low < high do
+      local middle = math.floor((low + high) / 2)
+      if number(list, middle * width + 1) <= most then low = middle + 1 else high = middle end
+    end
+    return low
   end
+  local function search(list, width, bytes, from)
+    local tail = string.sub(bytes, 3)
+    local at = from + 3
+    while true do
+      at = string.find(list, tail, at, true)
+      if not at then return nil end
+      local place = (at - 3 - from) / width
+      if place % 1 == 0 and string.sub(list, at - 2, at - 3 + #bytes) == bytes then return place end
+      at = at + 1
+    end
+  end
+  local function find(list, width, id)
+    return search(list, width, struct.pack('>d', id), 8)
+  end
+  local function insert(list, width, entry)
+    local first = number(entry, 1)
+    local count = #list / width
+    if count == 0 or number(list, (count - 1) * width + 1) <= first then return list .. entry end
+    local place = up_to(list, width, first)
+    return string.sub(list, 1, place * width) .. entry .. string.sub(list, place * width + 1)
+  end
+  local function remove(list, width, from, count)
+    return string.sub(list, 1, from * width) .. string.sub(list, (from + count) * width + 1)
+  end
+  return { number = number, up_to = up_to, search = search, find = find, insert = insert, remove = remove }
 end
-local function list_find(list, width, id)
-  return list_search(list, width, struct.pack('>d', id), 8)
-end
-local function list_insert(list, width, entry)
-  local first = list_number(entry, 1)
-  local count = #list / width
-  if count == 0 or list_number(list, (count - 1) * width + 1) <= first then return list .. entry end
-  local place = list_until(list, width, first)
-  return string.sub(list, 1, place * width) .. entry .. string.sub(list, place * width + 1)
-end
-local function list_remove(list, width, from, count)
-  return string.sub(list, 1, from * width) .. string.sub(list, (from + count) * width + 1)
-end
-local function counted_admits(limit, view, at, cost)
-  return limit[2] > 0 and (cost == 0 or view[at] <= limit[2] - cost)
-end
-local function counted_room(limit, view, at)
-  return view[at] < limit[2] and limit[2] - view[at] or 0
-end
-local function counted_withhold(limit, view, at, units)
-  view[at] = view[at] + units
-end
-local function counted_place(limit, view, at, now, cost)
-  if limit[2] == 0 or cost > limit[2] then return -1 end
-  if counted_admits(limit, view, at, cost) then return 0 end
-  return view[at + 1] > now and view[at + 1] - now or 1
-end
-local function counted_capacity(limit)
-  return limit[2]
+builders.counted = function()
+  local function admits(limit, view, at, cost)
+    return limit[2] > 0 and (cost == 0 or view[at] <= limit[2] - cost)
+  end
+  local function room_left(limit, view, at)
+    return view[at] < limit[2] and limit[2] - view[at] or 0
+  end
+  local function withhold(limit, view, at, units)
+    view[at] = view[at] + units
+  end
+  local function place(limit, view, at, now, cost)
+    if limit[2] == 0 or cost > limit[2] then return -1 end
+    if admits(limit, view, at, cost) then return 0 end
+    return view[at + 1] > now and view[at + 1] - now or 1
+  end
+  local function capacity(limit)
+    return limit[2]
+  end
+  return { admits = admits, room = room_left, withhold = withhold, place = place, capacity = capacity }
 end
 local SINCE_LIFETIME = 316224000000000
 builders[SINCE] = function()
@@ -109,99 +132,42 @@ builders[SINCE] = function()
     end,
   }
 end
-local function drain(state, now)
-  local elapsed = now > state[3] and now - state[3] or 0
-  local drained = elapsed * state[4]
-  return drained >= state[2] and 0 or state[2] - drained
-end
-local function regrain(level, from, to, most)
-  if from == to then return level < most and level or most end
-  local rest = level % from
-  local units = (level - rest) / from
-  if units * to >= most then return most end
-  local regrained = units * to + mul_div_ceil(rest, to, from)
-  return regrained < most and regrained or most
-end
-local function ahead_left(state, level)
-  local left = state[6] - (state[2] - level)
-  return left > 0 and left or 0
-end
-local function spend_in_bucket(state, at, units)
-  local since = at > state[3] and at or state[3]
-  local left = drain(state, since)
-  local ahead = ahead_left(state, left)
-  local level = left + units * state[5]
-  state[2] = level < MAX_EXACT and level or MAX_EXACT
-  state[3] = since
-  state[6] = ahead > 0 and ahead + (state[2] - left) or 0
-end
-local MAX_GIVEN = 4
-local function forget(state, now)
-  if state[7] and state[7][1] <= now then state[7] = nil end
-end
-local function gap(given, i, now)
-  local last, before = given[i + 1], given[i - 1]
-  return (last > now and last or now) - (before > now and before or now)
-end
-local function remember(state, now, since, last, til)
-  forget(state, now)
-  local given = state[7] or { 0 }
-  if til > given[1] then given[1] = til < MAX_EXACT and til or MAX_EXACT end
-  local place = #given
-  while place > 1 and given[place - 1] > since do place = place - 2 end
-  while place > 1 and given[place] >= last do
-    table.remove(given, place)
-    table.remove(given, place - 1)
-    place = place - 2
-  end
-  table.insert(given, place + 1, last < MAX_EXACT and last or MAX_EXACT)
-  table.insert(given, place + 1, since)
-  if #given > 1 + 2 * MAX_GIVEN then
-    local closest = 4
-    for i = 6, #given - 1, 2 do
-      if gap(given, i, now) < gap(given, closest, now) then closest = i end
-    end
-    given[closest - 2] = given[closest]
-    table.remove(given, closest)
-    table.remove(given, closest)
-  end
-  state[7] = given
-end
-local function end_since(state, at)
-  local given = state[7]
-  if not given then return 0 end
-  for i = 2, #given, 2 do
-    if given[i] >= at then return given[i + 1] end
-  end
-  return 0
-end
 local function bucket(code)
-  local own
-  local in_line = code == LEAKY_BUCKET
-  local function put(limit, level, before, now, former)
-    local full = limit[4] * limit[3]
-    local ahead = level > full and level - full or 0
-    if not former or former[1] ~= code then return { code, level, now, limit[2], limit[3], ahead } end
-    forget(former, now)
-    if former[3] > now or former[4] ~= limit[2] or former[5] ~= limit[3] then
-      local since = former[3] > now and former[3] or now
-      local til = since + ceil_div(drain(former, now), former[4])
-      if til > now then remember(former, now, since, now + math.floor(before / limit[2]), til) end
-    end
-    former[2], former[3], former[4], former[5], former[6] = level, now, limit[2], limit[3], ahead
-    return former
+  local function drain(state, now)
+    local elapsed = now > state[3] and now - state[3] or 0
+    local drained = elapsed * state[4]
+    return drained >= state[2] and 0 or state[2] - drained
   end
+  local function regrain(level, from, to, most)
+    if from == to then return level < most and level or most end
+    local rest = level % from
+    local units = (level - rest) / from
+    if units * to >= most then return most end
+    local regrained = units * to + mul_div_ceil(rest, to, from)
+    return regrained < most and regrained or most
+  end
+  local function beyond(limit, level)
+    local full = limit[4] * limit[3]
+    return level > full and level - full or 0
+  end
+  local own
   own = {
     view_size = 1,
     params = 3,
-    leases = code == TOKEN_BUCKET,
-    spend = spend_in_bucket,
+    covers = false,
     open = function(limit, state, now, view, at)
       if not state then
         view[at] = 0
         return false
       end
       local full = limit[4] * limit[3]
+      if state[5] == limit[3] and state[4] == limit[2] and state[3] <= now then
+        local level = state[2] - (now - state[3]) * state[4]
+        if level < full then
+          view[at] = level > 0 and level or 0
+          return false
+        end
+      end
       local most = full
       if state[6] > 0 and state[3] <= now then
         most = full + regrain(state[6], state[5], limit[3], MAX_EXACT - full)
@@ -211,130 +177,208 @@ local function bucket(code)
       if state[3] > now or state[4] * limit[3] < limit[2] * state[5] then return true end
       return view[at] == most and most == full and ceil_div(level, state[4]) > 100 * ceil_div(full, limit[2])
     end,
-    adopt = function(limit, units, now, view, at)
-      view[at] = units >= limit[4] and limit[4] * limit[3] or units * limit[3]
-    end,
     admits = function(limit, view, at, cost)
       return limit[4] > 0 and cost <= limit[4] and view[at] <= (limit[4] - cost) * limit[3]
-    end,
-    room = function(limit, view, at)
-      local used = ceil_div(view[at], limit[3])
-      return used < limit[4] and limit[4] - used or 0
-    end,
-    place = function(limit, view, at, now, cost)
-      if limit[4] == 0 or cost > limit[4] or view[at] > MAX_EXACT - cost * limit[3] then return -1 end
-      local over = view[at] - (limit[4] - cost) * limit[3]
-      return over > 0 and ceil_div(over, limit[2]) or 0
-    end,
-    capacity = function(limit)
-      return limit[4]
-    end,
-    withhold = function(limit, view, at, units)
-      local level = view[at] + units * limit[3]
-      view[at] = level < MAX_EXACT and level or MAX_EXACT
-    end,
-    wrote = function(limit, state)
-      return state[4] == limit[2] and state[5] == limit[3] and state[2] <= limit[4] * limit[3] + state[6]
-    end,
-    same = function(limit, state)
-      return state[4] == limit[2] and state[5] == limit[3]
-    end,
-    postpone = function(limit, view, at, now, cost, wait)
-      local level = (limit[4] - cost) * limit[3] + wait * limit[2]
-      view[at] = level < MAX_EXACT and level or MAX_EXACT
     end,
     take = function(limit, state, now, view, at, cost)
       local before = view[at]
       local level = before + cost * limit[3]
-      view[at] = level < MAX_EXACT and level or MAX_EXACT
-      return put(limit, view[at], before, now, state)
-    end,
-    close = function(limit, view, at, now, former)
-      return put(limit, view[at], view[at], now, former)
-    end,
-    exhausted = function(limit, at)
-      return { code, limit[4] * limit[3], at, limit[2], limit[3], 0 }
+      if level > MAX_EXACT then level = MAX_EXACT end
+      view[at] = level
+      if state and state[1] == code and state[4] == limit[2] and state[5] == limit[3] and state[3] <= now and not state[7] then
+        state[2], state[3], state[6] = level, now, beyond(limit, level)
+        return state
+      end
+      if not state then return { code, level, now, limit[2], limit[3], beyond(limit, level) } end
+      local foreign = is_foreign(limit, own, state)
+      return own.put(limit, level, before, now, state), foreign
     end,
     lifetime = function(state, now)
-      local lifetime = ceil_div(drain(state, now), state[4])
+      local lifetime = ceil(drain(state, now) / state[4])
       local known = state[7] and state[7][1] - now or 0
       return known > lifetime and known or lifetime
     end,
     encode = function(state)
       local given = state[7]
       if given then
-        local raw = struct.pack('>Bddddd', code, state[2], state[3], state[4], state[5], state[6])
-        for i = 1, #given do raw = raw .. struct.pack('>d', given[i]) end
+        local raw = pack_numbers('>Bddddd', code, state[2], state[3], state[4], state[5], state[6])
+        for i = 1, #given do raw = raw .. pack_numbers('>d', given[i]) end
         return raw
       end
-      if state[6] > 0 then return struct.pack('>Bddddd', code, state[2], state[3], state[4], state[5], state[6]) end
-      return struct.pack('>Bdddd', code, state[2], state[3], state[4], state[5])
+      if state[6] > 0 then return pack_numbers('>Bddddd', code, state[2], state[3], state[4], state[5], state[6]) end
+      return pack_numbers('>Bdddd', code, state[2], state[3], state[4], state[5])
     end,
     decode = function(raw)
       local more = (#raw - 41) / 8
-      if #raw ~= 33 and more ~= 0 and more ~= 3 and more ~= 5 and more ~= 7 and more ~= 9 then return nil end
-      local _, level, at, rate, grain = struct.unpack('>Bdddd', raw)
-      local ahead = more >= 0 and struct.unpack('>d', raw, 34) or 0
+      if more ~= -1 and more ~= 0 and more ~= 3 and more ~= 5 and more ~= 7 and more ~= 9 then return nil end
+      local _, level, at, rate, grain = unpack_numbers('>Bdddd', raw)
+      if rate < 1 or grain < 1 or grain > 2251799813685248 then return nil end
+      if not (are_exact(level, at) and are_exact(rate, grain)) then return nil end
+      if more < 0 then return { code, level, at, rate, grain, 0 } end
+      local ahead = unpack_numbers('>d', raw, 34)
+      if not exact(ahead) or ahead > level then return nil end
       local given = nil
       if more > 0 then
         given = {}
         for i = 1, more do
-          given[i] = list_number(raw, 34 + i * 8)
+          given[i] = room('lists').number(raw, 34 + i * 8)
           if not exact(given[i]) then return nil end
         end
       end
-      if exact(level) and exact(at) and exact(rate) and exact(grain) and exact(ahead) and rate >= 1 and grain >= 1 and grain <= 2251799813685248 and ahead <= level then
-        return { code, level, at, rate, grain, ahead, given }
-      end
-      return nil
-    end,
-    room_after = function(state, now, units)
-      local over = drain(state, now) - units * state[5]
-      return over > 0 and ceil_div(over, state[4]) or 0
-    end,
-    span = function(limit)
-      return ceil_div(limit[4] * limit[3], limit[2])
-    end,
-    ahead = function(state, now, span)
-      return state[3] > now or ceil_div(drain(state, now), state[4]) > span
-    end,
-    used = function(state, now)
-      return ceil_div(drain(state, now), state[5])
-    end,
-    receipt = function(limit, view, at, now)
-      local us = now + math.floor(view[at] / limit[2])
-      return us < MAX_EXACT and us or MAX_EXACT
-    end,
-    give = function(state, now, units, receipt, charged, again)
-      local level = drain(state, now)
-      local ahead = ahead_left(state, level)
-      local back = units * state[5]
-      local final = false
-      local last = 0
-      if receipt > 0 then
-        local given = end_since(state, charged)
-        final = given == 0 and now + math.floor(level / state[4]) == receipt
-        last = given > 0 and given < receipt and given or receipt
-        local left = last > now and charged <= now and (last - now) * state[4] or 0
-        if left < back then back = left end
-        if not final and (ahead > 0 or in_line) then back = 0 end
-        if again and ahead > 0 then back = 0 end
-      end
-      if back > level then back = level end
-      forget(state, now)
-      if back > 0 and (not final or again) then
-        local since = now > state[3] and now or state[3]
-        local til = since + ceil_div(level, state[4])
-        remember(state, now, since, now + math.floor((level - back) / state[4]), til)
-        if again and receipt > 0 then remember(state, now, charged, last - ceil_div(back, state[4]), til) end
-      end
-      state[2] = level - back
-      if now > state[3] then state[3] = now end
-      state[6] = ahead > back and ahead - back or 0
-      return math.floor(back / state[5] + 0.5)
+      return { code, level, at, rate, grain, ahead, given }
     end,
   }
-  return own
+  return halves(own, function()
+    local in_line = code == LEAKY_BUCKET
+    local MAX_GIVEN = 4
+    local function ahead_left(state, level)
+      local left = state[6] - (state[2] - level)
+      return left > 0 and left or 0
+    end
+    local function forget(state, now)
+      if state[7] and state[7][1] <= now then state[7] = nil end
+    end
+    local function gap(given, i, now)
+      local last, before = given[i + 1], given[i - 1]
+      return (last > now and last or now) - (before > now and before or now)
+    end
+    local function remember(state, now, since, last, til)
+      forget(state, now)
+      local given = state[7] or { 0 }
+      if til > given[1] then given[1] = til < MAX_EXACT and til or MAX_EXACT end
+      local place = #given
+      while place > 1 and given[place - 1] > since do place = place - 2 end
+      while place > 1 and given[place] >= last do
+        table.remove(given, place)
+        table.remove(given, place - 1)
+        place = place - 2
+      end
+      table.insert(given, place + 1, last < MAX_EXACT and last or MAX_EXACT)
+      table.insert(given, place + 1, since)
+      if #given > 1 + 2 * MAX_GIVEN then
+        local closest = 4
+        for i = 6, #given - 1, 2 do
+          if gap(given, i, now) < gap(given, closest, now) then closest = i end
+        end
+        given[closest - 2] = given[closest]
+        table.remove(given, closest)
+        table.remove(given, closest)
+      end
+      state[7] = given
+    end
+    local function end_since(state, at)
+      local given = state[7]
+      if not given then return 0 end
+      for i = 2, #given, 2 do
+        if given[i] >= at then return given[i + 1] end
+      end
+      return 0
+    end
+    local function put(limit, level, before, now, former)
+      if not former or former[1] ~= code then return { code, level, now, limit[2], limit[3], beyond(limit, level) } end
+      if former[7] then forget(former, now) end
+      if former[3] > now or former[4] ~= limit[2] or former[5] ~= limit[3] then
+        local since = former[3] > now and former[3] or now
+        local til = since + ceil_div(drain(former, now), former[4])
+        if til > now then remember(former, now, since, now + math.floor(before / limit[2]), til) end
+      end
+      former[2], former[3], former[4], former[5], former[6] = level, now, limit[2], limit[3], beyond(limit, level)
+      return former
+    end
+    return {
+      put = put,
+      leases = code == TOKEN_BUCKET,
+      adopt = function(limit, units, now, view, at)
+        view[at] = units >= limit[4] and limit[4] * limit[3] or units * limit[3]
+      end,
+      room = function(limit, view, at)
+        local used = ceil_div(view[at], limit[3])
+        return used < limit[4] and limit[4] - used or 0
+      end,
+      place = function(limit, view, at, now, cost)
+        if limit[4] == 0 or cost > limit[4] or view[at] > MAX_EXACT - cost * limit[3] then return -1 end
+        local over = view[at] - (limit[4] - cost) * limit[3]
+        return over > 0 and ceil_div(over, limit[2]) or 0
+      end,
+      capacity = function(limit)
+        return limit[4]
+      end,
+      withhold = function(limit, view, at, units)
+        local level = view[at] + units * limit[3]
+        view[at] = level < MAX_EXACT and level or MAX_EXACT
+      end,
+      wrote = function(limit, state)
+        return state[4] == limit[2] and state[5] == limit[3] and state[2] <= limit[4] * limit[3] + state[6]
+      end,
+      same = function(limit, state)
+        return state[4] == limit[2] and state[5] == limit[3]
+      end,
+      postpone = function(limit, view, at, now, cost, wait)
+        local level = (limit[4] - cost) * limit[3] + wait * limit[2]
+        view[at] = level < MAX_EXACT and level or MAX_EXACT
+      end,
+      close = function(limit, view, at, now, former)
+        return put(limit, view[at], view[at], now, former)
+      end,
+      exhausted = function(limit, at)
+        return { code, limit[4] * limit[3], at, limit[2], limit[3], 0 }
+      end,
+      room_after = function(state, now, units)
+        local over = drain(state, now) - units * state[5]
+        return over > 0 and ceil_div(over, state[4]) or 0
+      end,
+      span = function(limit)
+        return ceil_div(limit[4] * limit[3], limit[2])
+      end,
+      ahead = function(state, now, span)
+        return state[3] > now or ceil_div(drain(state, now), state[4]) > span
+      end,
+      used = function(state, now)
+        return ceil_div(drain(state, now), state[5])
+      end,
+      receipt = function(limit, view, at, now)
+        local us = now + math.floor(view[at] / limit[2])
+        return us < MAX_EXACT and us or MAX_EXACT
+      end,
+      spend = function(state, at, units)
+        local since = at > state[3] and at or state[3]
+        local left = drain(state, since)
+        local ahead = ahead_left(state, left)
+        local level = left + units * state[5]
+        state[2] = level < MAX_EXACT and level or MAX_EXACT
+        state[3] = since
+        state[6] = ahead > 0 and ahead + (state[2] - left) or 0
+      end,
+      give = function(state, now, units, receipt, charged, again)
+        local level = drain(state, now)
+        local ahead = ahead_left(state, level)
+        local back = units * state[5]
+        local final = false
+        local last = 0
+        if receipt > 0 then
+          local given = end_since(state, charged)
+          final = given == 0 and now + math.floor(level / state[4]) == receipt
+          last = given > 0 and given < receipt and given or receipt
+          local left = last > now and charged <= now and (last - now) * state[4] or 0
+          if left < back then back = left end
+          if not final and (ahead > 0 or in_line) then back = 0 end
+          if again and ahead > 0 then back = 0 end
+        end
+        if back > level then back = level end
+        forget(state, now)
+        if back > 0 and (not final or again) then
+          local since = now > state[3] and now or state[3]
+          local til = since + ceil_div(level, state[4])
+          remember(state, now, since, now + math.floor((level - back) / state[4]), til)
+          if again and receipt > 0 then remember(state, now, charged, last - ceil_div(back, state[4]), til) end
+        end
+        state[2] = level - back
+        if now > state[3] then state[3] = now end
+        state[6] = ahead > back and ahead - back or 0
+        return math.floor(back / state[5] + 0.5)
+      end,
+    }
+  end)
 end
 builders[TOKEN_BUCKET] = function()
   return bucket(TOKEN_BUCKET)
@@ -347,25 +391,26 @@ builders[LEAKY_BUCKET] = function()
   end
   return own
 end
-local function window_end(limit, now)
-  if limit[4] == 2 then return limit[6] end
-  return limit[4] == 1 and now + limit[3] or now - now % limit[3] + limit[3]
-end
-local function roll(state, now)
-  if now < state[3] then return state[2], state[3] end
-  if state[5] == 0 then return 0, 0 end
-  local passed = math.floor((now - state[3]) / state[5]) + 1
-  local gone = passed * state[4]
-  if gone >= state[2] then return 0, 0 end
-  return state[2] - gone, state[3] + passed * state[5]
-end
-local function window_ahead(limit, count, cost)
-  if count <= limit[2] - cost then return 0 end
-  local rest = count % limit[2]
-  local full = (count - rest) / limit[2]
-  return rest + cost > limit[2] and full + 1 or full
-end
 builders[FIXED_WINDOW] = function()
+  local counted = room('counted')
+  local function window_end(limit, now)
+    if limit[4] == 2 then return limit[6] end
+    return limit[4] == 1 and now + limit[3] or now - now % limit[3] + limit[3]
+  end
+  local function roll(state, now)
+    if now < state[3] then return state[2], state[3] end
+    if state[5] == 0 then return 0, 0 end
+    local passed = math.floor((now - state[3]) / state[5]) + 1
+    local gone = passed * state[4]
+    if gone >= state[2] then return 0, 0 end
+    return state[2] - gone, state[3] + passed * state[5]
+  end
+  local function window_ahead(limit, count, cost)
+    if count <= limit[2] - cost then return 0 end
+    local rest = count % limit[2]
+    local full = (count - rest) / limit[2]
+    return rest + cost > limit[2] and full + 1 or full
+  end
   local own
   own = {
     view_size = 2,
@@ -397,16 +442,16 @@ builders[FIXED_WINDOW] = function()
       view[at] = units < limit[2] and units or limit[2]
       view[at + 1] = window_end(limit, now)
     end,
-    admits = counted_admits,
-    room = counted_room,
+    admits = counted.admits,
+    room = counted.room,
     place = function(limit, view, at, now, cost)
       if limit[2] == 0 or cost > limit[2] then return -1 end
       local ahead = window_ahead(limit, view[at], cost)
       if ahead == 0 then return 0 end
       return view[at + 1] - now + (ahead - 1) * limit[3]
     end,
-    capacity = counted_capacity,
-    withhold = counted_withhold,
+    capacity = counted.capacity,
+    withhold = counted.withhold,
     wrote = function(limit, state)
       return state[5] == 0 or (state[4] == limit[2] and state[5] == limit[3])
     end,
@@ -421,7 +466,7 @@ builders[FIXED_WINDOW] = function()
       local ahead = cost <= limit[2] and window_ahead(limit, view[at], cost) or 0
       local from = ahead * limit[2]
       view[at] = (view[at] > from and view[at] or from) + cost
-      return own.close(limit, view, at)
+      return own.close(limit, view, at), state and is_foreign(limit, own, state)
     end,
     close = function(limit, view, at)
       if view[at] > limit[2] and limit[4] ~= 2 then
@@ -498,6 +543,7 @@ builders[FIXED_WINDOW] = function()
   return own
 end
 builders[SLIDING_WINDOW] = function()
+  local counted = room('counted')
   local MAX_SLICES = 60
   local MAX_TOTAL = 2251799813685248
   local MAX_PERIOD = 2251799813685248
@@ -706,7 +752,8 @@ builders[SLIDING_WINDOW] = function()
     end
     return units - left
   end
-  return {
+  local own
+  own = {
     view_size = 4,
     params = 4,
     open = function(limit, state, now, view, at, cost)
@@ -718,11 +765,11 @@ builders[SLIDING_WINDOW] = function()
     adopt = function(limit, units, now, view, at)
       look(limit, { units < limit[2] and units or limit[2] }, false, now, view, at, 0)
     end,
-    admits = counted_admits,
-    room = counted_room,
-    capacity = counted_capacity,
-    place = counted_place,
-    withhold = counted_withhold,
+    admits = counted.admits,
+    room = counted.room,
+    capacity = counted.capacity,
+    place = counted.place,
+    withhold = counted.withhold,
     wrote = function()
       return true
     end,
@@ -736,7 +783,7 @@ builders[SLIDING_WINDOW] = function()
       local counts, other = laid(limit, state, now, view[at])
       counts[#counts] = counts[#counts] + cost
       look(limit, counts, other, now, view, at, 0)
-      return kept(limit, counts, other, now)
+      return kept(limit, counts, other, now), state and is_foreign(limit, own, state)
     end,
     close = function(limit, view, at, now, former)
       local counts, other = laid(limit, former, now, view[at])
@@ -788,8 +835,11 @@ builders[SLIDING_WINDOW] = function()
       return back + give_from(state[3], now, units - back, receipt)
     end,
   }
+  return own
 end
 builders[SLIDING_LOG] = function()
+  local counted = room('counted')
+  local lists = room('lists')
   local RUN = 16
   local MAX_LOG = 10000
   local MAX_TOTAL = 4503599627370496
@@ -811,8 +861,8 @@ builders[SLIDING_LOG] = function()
   end
   local function number_at(state, place, offset)
     local at = state[7] + place * RUN + 1 + offset
-    if at > #state[6] then return list_number(state[8], at - #state[6]) end
-    return list_number(state[6], at)
+    if at > #state[6] then return lists.number(state[8], at - #state[6]) end
+    return lists.number(state[6], at)
   end
   local function instant_at(state, place)
     return number_at(state, place, 0)
@@ -968,7 +1018,8 @@ builders[SLIDING_LOG] = function()
     view[at + 2] = used > 0 and units > 0 and fits_at(state, used < units and used - 1 or units - 1) or 0
     view[at + 3] = used > 0 and last_lapse(state) or 0
   end
-  return {
+  local own
+  own = {
     view_size = 4,
     params = 2,
     open = function(limit, state, now, view, at, cost)
@@ -982,11 +1033,11 @@ builders[SLIDING_LOG] = function()
     adopt = function(limit, units, now, view, at)
       look(limit, adopted(limit, units < limit[2] and units or limit[2], now), now, view, at, 0)
     end,
-    admits = counted_admits,
-    room = counted_room,
-    capacity = counted_capacity,
-    place = counted_place,
-    withhold = counted_withhold,
+    admits = counted.admits,
+    room = counted.room,
+    capacity = counted.capacity,
+    place = counted.place,
+    withhold = counted.withhold,
     wrote = function()
       return true
     end,
@@ -997,10 +1048,11 @@ builders[SLIDING_LOG] = function()
       view[at + 1] = now + wait
     end,
     take = function(limit, state, now, view, at, cost)
+      local foreign = state and is_foreign(limit, own, state)
       local log = log_of(limit, state, now, view[at])
       append(log, now, cost)
       look(limit, log, now, view, at, 0)
-      return log
+      return log, foreign
     end,
     close = function(limit, view, at, now, former)
       return log_of(limit, former, now, view[at])
@@ -1051,15 +1103,18 @@ builders[SLIDING_LOG] = function()
       return give_from(state, place, units)
     end,
   }
+  return own
 end
 local SLOT = 16
 builders[CONCURRENCY] = function()
+  local counted = room('counted')
+  local lists = room('lists')
   local function live(list, now)
-    local lapsed = list_until(list, SLOT, now)
-    return lapsed == 0 and list or list_remove(list, SLOT, 0, lapsed)
+    local lapsed = lists.up_to(list, SLOT, now)
+    return lapsed == 0 and list or lists.remove(list, SLOT, 0, lapsed)
   end
   local function lapse_of(list, place)
-    return list_number(list, place * SLOT + 1)
+    return lists.number(list, place * SLOT + 1)
   end
   local function look(limit, list, view, at, cost)
     local held = #list / SLOT
@@ -1071,7 +1126,7 @@ builders[CONCURRENCY] = function()
     if over > 0 and held > 0 then view[at + 1] = lapse_of(list, over < held and over - 1 or held - 1) end
   end
   local function clamp(list, latest)
-    local place = list_until(list, SLOT, latest)
+    local place = lists.up_to(list, SLOT, latest)
     local entries = { string.sub(list, 1, place * SLOT) }
     for i = place, #list / SLOT - 1 do
       entries[#entries + 1] = struct.pack('>d', latest) .. string.sub(list, i * SLOT + 9, i * SLOT + 16)
@@ -1090,10 +1145,10 @@ builders[CONCURRENCY] = function()
     adopt = function(limit, units, now, view, at)
       look(limit, '', view, at, 0)
     end,
-    admits = counted_admits,
-    room = counted_room,
-    capacity = counted_capacity,
-    withhold = counted_withhold,
+    admits = counted.admits,
+    room = counted.room,
+    capacity = counted.capacity,
+    withhold = counted.withhold,
     place = function(limit, view, at, now, cost)
       return (limit[2] == 0 or cost > limit[2]) and -1 or 0
     end,
@@ -1108,11 +1163,11 @@ builders[CONCURRENCY] = function()
     end,
     take = function(limit, state, now, view, at, cost, id)
       local list = state and state[1] == CONCURRENCY and live(state[2], now) or ''
-      if not list_find(list, SLOT, id) then
-        list = list_insert(list, SLOT, string.rep(struct.pack('>dd', now + limit[3], id), cost))
+      if not lists.find(list, SLOT, id) then
+        list = lists.insert(list, SLOT, string.rep(struct.pack('>dd', now + limit[3], id), cost))
       end
       look(limit, list, view, at, 0)
-      return { CONCURRENCY, list }
+      return { CONCURRENCY, list }, state and is_foreign(limit, own, state)
     end,
     close = function(limit, view, at, now, former)
       local latest = now + limit[3]
@@ -1162,13 +1217,13 @@ builders[CONCURRENCY] = function()
     end,
     release = function(state, now, id)
       local list = live(state[2], now)
-      local place = list_find(list, SLOT, id)
+      local place = lists.find(list, SLOT, id)
       if not place then return false end
       local count = 0
       while place do
-        list = list_remove(list, SLOT, place, 1)
+        list = lists.remove(list, SLOT, place, 1)
         count = count + 1
-        place = list_find(list, SLOT, id)
+        place = lists.find(list, SLOT, id)
       end
       state[2] = list
       return count
@@ -1176,245 +1231,281 @@ builders[CONCURRENCY] = function()
     renew = function(limit, state, now, id)
       local count = own.release(state, now, id)
       if not count then return false end
-      state[2] = list_insert(state[2], SLOT, string.rep(struct.pack('>dd', now + limit[3], id), count))
+      state[2] = lists.insert(state[2], SLOT, string.rep(struct.pack('>dd', now + limit[3], id), count))
       return true
     end,
   }
   return own
 end
-local HOLD = 40
-local MAX_HOLDS = 4096
-local MAX_SETTLED = 64
-local PIECE = MAX_SETTLED * HOLD
-local SETTLED = string.rep('\0', 24)
-local CHANGED = -6004799503160661
-local TICKET = 24
-local MAX_TICKETS = 1024
-local LEASE = 24
-local MAX_LEASES = 1024
-local LEASE_US = 1000000
-local LEASED_SHARE = 16
-local function unmark(raw)
-  if #raw < 33 then return nil, nil end
-  local _, blocked, held, waiting, leased = struct.unpack('>Bdddd', raw)
-  if not (exact(blocked) and exact(held) and exact(waiting) and exact(leased)) then return nil, nil end
-  if held > MAX_HOLDS + 1 or waiting > MAX_TICKETS or leased > MAX_LEASES then return nil, nil end
-  local line = 33 + held * HOLD
-  local leases = line + waiting * TICKET
-  local rest = leases + leased * LEASE
-  if #raw < rest then return nil, nil end
-  local pieces = held > 0 and { string.sub(raw, 34, line) } or {}
-  return { blocked, pieces, string.sub(raw, line + 1, leases), held, string.sub(raw, leases + 1, rest) }, string.sub(raw, rest + 1)
-end
-local function most_leased(capacity)
-  return math.floor(capacity / LEASED_SHARE)
-end
-local function leased_units(mark)
-  if not mark or mark[5] == '' then return 0 end
-  if not mark[6] then
-    local units = 0
-    for at = 17, #mark[5], LEASE do units = units + list_number(mark[5], at) end
-    mark[6] = units
+builders.marks = function()
+  local lists = room('lists')
+  local HOLD = 40
+  local MAX_HOLDS = 4096
+  local MAX_SETTLED = 64
+  local PIECE = MAX_SETTLED * HOLD
+  local SETTLED = string.rep('\0', 24)
+  local CHANGED = -6004799503160661
+  local TICKET = 24
+  local MAX_TICKETS = 1024
+  local LEASE = 24
+  local MAX_LEASES = 1024
+  local function unmark(raw)
+    if #raw < 33 then return nil, nil end
+    local _, blocked, held, waiting, leased = struct.unpack('>Bdddd', raw)
+    if not (are_exact(blocked, held) and are_exact(waiting, leased)) then return nil, nil end
+    if held > MAX_HOLDS + 1 or waiting > MAX_TICKETS or leased > MAX_LEASES then return nil, nil end
+    local line = 33 + held * HOLD
+    local leases = line + waiting * TICKET
+    local rest = leases + leased * LEASE
+    if #raw < rest then return nil, nil end
+    local pieces = held > 0 and { string.sub(raw, 34, line) } or {}
+    return { blocked, pieces, string.sub(raw, line + 1, leases), held, string.sub(raw, leases + 1, rest) }, string.sub(raw, rest + 1)
   end
-  return mark[6]
-end
-local function take_lease(mark, id)
-  local place = mark and list_find(mark[5], LEASE, id)
-  if not place then return 0 end
-  local units = list_number(mark[5], place * LEASE + 17)
-  mark[5], mark[6] = list_remove(mark[5], LEASE, place, 1), nil
-  return units
-end
-local function leased_out(mark)
-  return mark and #mark[5] >= MAX_LEASES * LEASE
-end
-local function add_lease(mark, till, id, units)
-  mark[5], mark[6] = list_insert(mark[5], LEASE, struct.pack('>ddd', till, id, units)), nil
-end
-local function spend(state, at, units)
-  if not state or units == 0 then return end
-  local own = algorithm(state[1])
-  if own.spend then own.spend(state, at, units) end
-end
-local function pieces_of(mark)
-  local text = mark[2][1]
-  if text and #text > 2 * PIECE then
-    local pieces = {}
-    for at = 1, #text, PIECE do pieces[#pieces + 1] = string.sub(text, at, at + PIECE - 1) end
-    mark[2] = pieces
-  end
-  return mark[2]
-end
-local function find_bytes(mark, bytes, from)
-  if not mark or mark[4] == 0 then return nil end
-  local pieces = pieces_of(mark)
-  for i = 1, #pieces do
-    local place = list_search(pieces[i], HOLD, bytes, from)
-    if place then return i, place * HOLD end
-  end
-  return nil
-end
-local function find_hold(mark, id)
-  return find_bytes(mark, struct.pack('>d', id), 8)
-end
-local function hold_at(mark, piece, before)
-  return struct.unpack('>ddddd', mark[2][piece], before + 1)
-end
-local function drop_hold(mark, piece, before)
-  local pieces = mark[2]
-  pieces[piece] = list_remove(pieces[piece], HOLD, before / HOLD, 1)
-  if pieces[piece] == '' then table.remove(pieces, piece) end
-  mark[4] = mark[4] - 1
-end
-local function add_hold(mark, lapse, id, units, receipt, charged)
-  local pieces = pieces_of(mark)
-  local piece = #pieces
-  while piece > 1 and list_number(pieces[piece], 1) > lapse do piece = piece - 1 end
-  if piece == 0 or (piece == #pieces and #pieces[piece] >= 2 * PIECE and list_number(pieces[piece], #pieces[piece] - HOLD + 1) <= lapse) then
-    piece = #pieces + 1
-  end
-  pieces[piece] = list_insert(pieces[piece] or '', HOLD, struct.pack('>ddddd', lapse, id, units, receipt, charged))
-  mark[4] = mark[4] + 1
-end
-local function changed_at(mark)
-  local piece, before = find_hold(mark, CHANGED)
-  return piece and list_number(mark[2][piece], before + 25) or 0
-end
-local function change(mark, former, now)
-  local lapse = now + algorithm(former[1]).lifetime(former, now)
-  if lapse == now then return end
-  local piece, before = find_hold(mark, CHANGED)
-  if piece then
-    local former_lapse = hold_at(mark, piece, before)
-    if former_lapse > lapse then lapse = former_lapse end
-    drop_hold(mark, piece, before)
-  end
-  add_hold(mark, lapse, CHANGED, 1, now, 0)
-end
-local function give_back(state, changed, now, units, receipt, charged, again)
-  if receipt > 0 and charged < changed then return 0 end
-  return algorithm(state[1]).give(state, now, units, receipt, charged, again)
-end
-local function end_leases(state, mark, now)
-  local list = mark[5]
-  if list == '' then return false end
-  local latest = now + LEASE_US
-  local count = #list / LEASE
-  local ended, lasting = list_until(list, LEASE, now), list_until(list, LEASE, latest)
-  if ended == 0 and lasting == count then return false end
-  for i = 0, ended - 1 do
-    local till, _, units = struct.unpack('>ddd', list, i * LEASE + 1)
-    spend(state, till, units)
-  end
-  local kept = { string.sub(list, ended * LEASE + 1, lasting * LEASE) }
-  for i = lasting, count - 1 do
-    kept[#kept + 1] = struct.pack('>d', latest) .. string.sub(list, i * LEASE + 9, (i + 1) * LEASE)
-  end
-  mark[5], mark[6] = table.concat(kept), nil
-  return true
-end
-local function settle(state, mark, now)
-  local ended = end_leases(state, mark, now)
-  if mark[4] == 0 or list_number(mark[2][1], 1) > now then return ended end
-  local lapsed = list_until(pieces_of(mark)[1], HOLD, now)
-  if lapsed > MAX_SETTLED then lapsed = MAX_SETTLED end
-  local changed = changed_at(mark)
-  for i = 0, lapsed - 1 do
-    local _, _, units, receipt, charged = hold_at(mark, 1, i * HOLD)
-    if state and units > 0 then give_back(state, changed, now, units, receipt, charged, false) end
-  end
-  mark[2][1] = list_remove(mark[2][1], HOLD, 0, lapsed)
-  if mark[2][1] == '' then table.remove(mark[2], 1) end
-  mark[4] = mark[4] - lapsed
-  return true
-end
-local function holds_units(mark)
-  if mark[4] > MAX_SETTLED then return true end
-  for i = 1, #mark[2] do
-    for at = 17, #mark[2][i], HOLD do
-      if list_number(mark[2][i], at) > 0 then return true end
+  local function pieces_of(mark)
+    local text = mark[2][1]
+    if text and #text > 2 * PIECE then
+      local pieces = {}
+      for at = 1, #text, PIECE do pieces[#pieces + 1] = string.sub(text, at, at + PIECE - 1) end
+      mark[2] = pieces
     end
+    return mark[2]
   end
-  return false
-end
-local function find_settled(mark)
-  return find_bytes(mark, SETTLED, 16)
-end
-local function crowded(mark)
-  return mark[4] >= MAX_HOLDS and not find_settled(mark)
-end
-local function alive(line, now)
-  local kept = {}
-  for at = 1, #line, TICKET do
-    if list_number(line, at) > now then kept[#kept + 1] = string.sub(line, at, at + TICKET - 1) end
+  local function find_bytes(mark, bytes, from)
+    if not mark or mark[4] == 0 then return nil end
+    local pieces = pieces_of(mark)
+    for i = 1, #pieces do
+      local place = lists.search(pieces[i], HOLD, bytes, from)
+      if place then return i, place * HOLD end
+    end
+    return nil
   end
-  return table.concat(kept)
-end
-local function waited_for(line, now, ticket)
-  local units = 0
-  for at = 1, #line, TICKET do
-    local till, id, wanted = struct.unpack('>ddd', line, at)
-    if id == ticket then break end
-    if till > now then units = units + wanted end
+  local function find_hold(mark, id)
+    return find_bytes(mark, struct.pack('>d', id), 8)
   end
-  return units
-end
-local function stand(mark, now, till, ticket, units)
-  local line = alive(mark[3], now)
-  local entry = struct.pack('>ddd', till, ticket, units)
-  local place = list_find(line, TICKET, ticket)
-  if not place then
-    if #line >= MAX_TICKETS * TICKET then return false end
-    place = #line / TICKET
+  local function hold_at(mark, piece, before)
+    return struct.unpack('>ddddd', mark[2][piece], before + 1)
   end
-  mark[3] = string.sub(line, 1, place * TICKET) .. entry .. string.sub(line, (place + 1) * TICKET + 1)
-  return true
-end
-local function leave(mark, ticket)
-  local place = list_find(mark[3], TICKET, ticket)
-  if not place then return false end
-  mark[3] = list_remove(mark[3], TICKET, place, 1)
-  return true
-end
-local function lifetime_of_leases(state, mark, now)
-  if mark[5] == '' then return 0 end
-  local till = list_number(mark[5], #mark[5] - LEASE + 1)
-  if not state then return till - now end
-  local after = {}
-  for i, number in pairs(state) do after[i] = number end
-  spend(after, till, leased_units(mark))
-  return till - now + algorithm(after[1]).lifetime(after, till)
-end
-local function lifetime_of(state, mark, now)
-  local lifetime = state and algorithm(state[1]).lifetime(state, now) or 0
-  if not mark then return lifetime end
-  if mark[1] - now > lifetime then lifetime = mark[1] - now end
-  local last = mark[2][#mark[2]]
-  if last then
-    local lapse = list_number(last, #last - HOLD + 1) - now
-    if lapse > lifetime then lifetime = lapse end
+  local function drop_hold(mark, piece, before)
+    local pieces = mark[2]
+    pieces[piece] = lists.remove(pieces[piece], HOLD, before / HOLD, 1)
+    if pieces[piece] == '' then table.remove(pieces, piece) end
+    mark[4] = mark[4] - 1
   end
-  for at = 1, #mark[3], TICKET do
-    local left = list_number(mark[3], at) - now
-    if left > lifetime then lifetime = left end
+  local function add_hold(mark, lapse, id, units, receipt, charged)
+    local pieces = pieces_of(mark)
+    local piece = #pieces
+    while piece > 1 and lists.number(pieces[piece], 1) > lapse do piece = piece - 1 end
+    if piece == 0 or (piece == #pieces and #pieces[piece] >= 2 * PIECE and lists.number(pieces[piece], #pieces[piece] - HOLD + 1) <= lapse) then
+      piece = #pieces + 1
+    end
+    pieces[piece] = lists.insert(pieces[piece] or '', HOLD, struct.pack('>ddddd', lapse, id, units, receipt, charged))
+    mark[4] = mark[4] + 1
   end
-  local leased = lifetime_of_leases(state, mark, now)
-  return leased > lifetime and leased or lifetime
+  local function changed_at(mark)
+    local piece, before = find_hold(mark, CHANGED)
+    return piece and lists.number(mark[2][piece], before + 25) or 0
+  end
+  local function change(mark, former, now)
+    local lapse = now + algorithm(former[1]).lifetime(former, now)
+    if lapse == now then return end
+    local piece, before = find_hold(mark, CHANGED)
+    if piece then
+      local former_lapse = hold_at(mark, piece, before)
+      if former_lapse > lapse then lapse = former_lapse end
+      drop_hold(mark, piece, before)
+    end
+    add_hold(mark, lapse, CHANGED, 1, now, 0)
+  end
+  local function give_back(state, changed, now, units, receipt, charged, again)
+    if receipt > 0 and charged < changed then return 0 end
+    return algorithm(state[1]).give(state, now, units, receipt, charged, again)
+  end
+  local function settle(state, mark, now)
+    local ended = mark[5] ~= '' and room('leases').settle(state, mark, now)
+    if mark[4] == 0 or lists.number(mark[2][1], 1) > now then return ended end
+    local lapsed = lists.up_to(pieces_of(mark)[1], HOLD, now)
+    if lapsed > MAX_SETTLED then lapsed = MAX_SETTLED end
+    local changed = changed_at(mark)
+    for i = 0, lapsed - 1 do
+      local _, _, units, receipt, charged = hold_at(mark, 1, i * HOLD)
+      if state and units > 0 then give_back(state, changed, now, units, receipt, charged, false) end
+    end
+    mark[2][1] = lists.remove(mark[2][1], HOLD, 0, lapsed)
+    if mark[2][1] == '' then table.remove(mark[2], 1) end
+    mark[4] = mark[4] - lapsed
+    return true
+  end
+  local function holds_units(mark)
+    if mark[4] > MAX_SETTLED then return true end
+    for i = 1, #mark[2] do
+      for at = 17, #mark[2][i], HOLD do
+        if lists.number(mark[2][i], at) > 0 then return true end
+      end
+    end
+    return false
+  end
+  local function find_settled(mark)
+    return find_bytes(mark, SETTLED, 16)
+  end
+  local function crowded(mark)
+    return mark[4] >= MAX_HOLDS and not find_settled(mark)
+  end
+  local function alive(line, now)
+    local kept = {}
+    for at = 1, #line, TICKET do
+      if lists.number(line, at) > now then kept[#kept + 1] = string.sub(line, at, at + TICKET - 1) end
+    end
+    return table.concat(kept)
+  end
+  local function waited_for(line, now, ticket)
+    local units = 0
+    for at = 1, #line, TICKET do
+      local till, id, wanted = struct.unpack('>ddd', line, at)
+      if id == ticket then break end
+      if till > now then units = units + wanted end
+    end
+    return units
+  end
+  local function stand(mark, now, till, ticket, units)
+    local line = alive(mark[3], now)
+    local entry = struct.pack('>ddd', till, ticket, units)
+    local place = lists.find(line, TICKET, ticket)
+    if not place then
+      if #line >= MAX_TICKETS * TICKET then return false end
+      place = #line / TICKET
+    end
+    mark[3] = string.sub(line, 1, place * TICKET) .. entry .. string.sub(line, (place + 1) * TICKET + 1)
+    return true
+  end
+  local function leave(mark, ticket)
+    local place = lists.find(mark[3], TICKET, ticket)
+    if not place then return false end
+    mark[3] = lists.remove(mark[3], TICKET, place, 1)
+    return true
+  end
+  local function lifetime_of(state, mark, now)
+    local lifetime = state and algorithm(state[1]).lifetime(state, now) or 0
+    if mark[1] - now > lifetime then lifetime = mark[1] - now end
+    local last = mark[2][#mark[2]]
+    if last then
+      local lapse = lists.number(last, #last - HOLD + 1) - now
+      if lapse > lifetime then lifetime = lapse end
+    end
+    for at = 1, #mark[3], TICKET do
+      local left = lists.number(mark[3], at) - now
+      if left > lifetime then lifetime = left end
+    end
+    local leased = mark[5] ~= '' and room('leases').lifetime(state, mark, now) or 0
+    return leased > lifetime and leased or lifetime
+  end
+  local function marked(state, mark, now)
+    local raw = state and algorithm(state[1]).encode(state) or ''
+    local blocked = mark[1] > now and mark[1] or 0
+    local line = mark[3] ~= '' and alive(mark[3], now) or ''
+    if blocked == 0 and mark[4] == 0 and line == '' and mark[5] == '' then return raw end
+    local head = struct.pack('>Bdddd', MARKED, blocked, mark[4], #line / TICKET, #mark[5] / LEASE)
+    if not mark[2][2] then return table.concat({ head, mark[2][1] or '', line, mark[5], raw }) end
+    local texts = { head }
+    for i = 1, #mark[2] do texts[i + 1] = mark[2][i] end
+    texts[#texts + 1] = line
+    texts[#texts + 1] = mark[5]
+    texts[#texts + 1] = raw
+    return table.concat(texts)
+  end
+  return {
+    unmark = unmark,
+    find_hold = find_hold,
+    drop_hold = drop_hold,
+    hold_at = hold_at,
+    add_hold = add_hold,
+    changed_at = changed_at,
+    change = change,
+    give_back = give_back,
+    settle = settle,
+    holds_units = holds_units,
+    find_settled = find_settled,
+    crowded = crowded,
+    waited_for = waited_for,
+    stand = stand,
+    leave = leave,
+    lifetime_of = lifetime_of,
+    marked = marked,
+    most_holds = MAX_HOLDS,
+    most_leases = MAX_LEASES,
+  }
 end
-local function marked(state, mark, now)
-  local raw = state and algorithm(state[1]).encode(state) or ''
-  if not mark then return raw end
-  local blocked = mark[1] > now and mark[1] or 0
-  local line = mark[3] ~= '' and alive(mark[3], now) or ''
-  if blocked == 0 and mark[4] == 0 and line == '' and mark[5] == '' then return raw end
-  local head = struct.pack('>Bdddd', MARKED, blocked, mark[4], #line / TICKET, #mark[5] / LEASE)
-  if not mark[2][2] then return head .. (mark[2][1] or '') .. line .. mark[5] .. raw end
-  local texts = { head }
-  for i = 1, #mark[2] do texts[i + 1] = mark[2][i] end
-  texts[#texts + 1] = line
-  texts[#texts + 1] = mark[5]
-  texts[#texts + 1] = raw
-  return table.concat(texts)
+builders.leases = function()
+  local lists = room('lists')
+  local LEASE = 24
+  local LEASE_US = 1000000
+  local LEASED_SHARE = 16
+  local function units_of(mark)
+    if not mark or mark[5] == '' then return 0 end
+    if not mark[6] then
+      local units = 0
+      for at = 17, #mark[5], LEASE do units = units + lists.number(mark[5], at) end
+      mark[6] = units
+    end
+    return mark[6]
+  end
+  local function take(mark, id)
+    local place = mark and lists.find(mark[5], LEASE, id)
+    if not place then return 0 end
+    local units = lists.number(mark[5], place * LEASE + 17)
+    mark[5], mark[6] = lists.remove(mark[5], LEASE, place, 1), nil
+    return units
+  end
+  local function add(mark, till, id, units)
+    mark[5], mark[6] = lists.insert(mark[5], LEASE, struct.pack('>ddd', till, id, units)), nil
+  end
+  local function is_full(mark)
+    return mark and #mark[5] >= room('marks').most_leases * LEASE
+  end
+  local function spend(state, at, units)
+    if not state or units == 0 then return end
+    local own = algorithm(state[1])
+    if own.spend then own.spend(state, at, units) end
+  end
+  local function settle(state, mark, now)
+    local list = mark[5]
+    local count = #list / LEASE
+    local latest = now + LEASE_US
+    local ended, lasting = lists.up_to(list, LEASE, now), lists.up_to(list, LEASE, latest)
+    if ended == 0 and lasting == count then return false end
+    for i = 0, ended - 1 do
+      local till, _, units = struct.unpack('>ddd', list, i * LEASE + 1)
+      spend(state, till, units)
+    end
+    local kept = { string.sub(list, ended * LEASE + 1, lasting * LEASE) }
+    for i = lasting, count - 1 do
+      local _, id, units = struct.unpack('>ddd', list, i * LEASE + 1)
+      kept[#kept + 1] = struct.pack('>ddd', latest, id, units)
+    end
+    mark[5], mark[6] = table.concat(kept), nil
+    return true
+  end
+  local function lifetime(state, mark, now)
+    local till = lists.number(mark[5], #mark[5] - LEASE + 1)
+    if not state then return till - now end
+    local after = {}
+    for i, number in pairs(state) do after[i] = number end
+    spend(after, till, units_of(mark))
+    return till - now + algorithm(after[1]).lifetime(after, till)
+  end
+  local function most_of(capacity)
+    return math.floor(capacity / LEASED_SHARE)
+  end
+  return {
+    units_of = units_of,
+    most_of = most_of,
+    take = take,
+    add = add,
+    is_full = is_full,
+    spend = spend,
+    settle = settle,
+    lifetime = lifetime,
+    LEASE_US = LEASE_US,
+  }
 end
 local input = cjson.decode(ARGV[1])
 local call = redis.call
@@ -1442,119 +1533,160 @@ local marks = {}
 local broken = {}
 local settled = {}
 local function state_of(key)
-  local state = states[key]
-  if state == nil then
-    local raw = stored[key]
-    state = false
-    if raw then
-      local mark
-      if string.byte(raw) == MARKED then mark, raw = unmark(raw) end
-      if not mark or raw ~= '' then
-        local own = raw and raw ~= '' and algorithm(string.byte(raw))
-        state = own and own.decode(raw) or false
-        if not state then
-          broken[key] = true
-          mark = nil
-        end
-      end
-      marks[key] = mark
-      if mark and settle(state, mark, now) then settled[key] = true end
+  local raw = stored[key]
+  local state = false
+  if raw then
+    local first = byte(raw)
+    local mark
+    if first == MARKED then
+      mark, raw = room('marks').unmark(raw)
+      first = byte(raw or '')
     end
-    states[key] = state
+    if not mark or first then
+      local own = first and algorithm(first)
+      state = own and own.decode(raw) or false
+      if not state then
+        broken[key] = true
+        mark = nil
+      end
+    end
+    if mark then
+      marks[key] = mark
+      if room('marks').settle(state, mark, now) then settled[key] = true end
+    end
   end
+  states[key] = state
   return state
 end
 local dirty = {}
-local changed = {}
+local changed, changes = {}, 0
 local refused = {}
 local eased = {}
 local recalled = {}
 local function touch(key)
   if not dirty[key] then
     dirty[key] = true
-    changed[#changed + 1] = key
+    changes = changes + 1
+    changed[changes] = key
   end
 end
 local reply = { 0, now, 0 }
 local view = 4
 local last = #input
-local part_key, part_index, part_limit, part_own, part_cost, part_id, part_at = {}, {}, {}, {}, {}, {}, {}
-local part_fits = {}
-local part_behind = {}
+local part_key, part_index, part_limit, part_own, part_cost, part_id, part_at = { 0 }, { 0 }, { 0 }, { 0 }, { 0 }, { 0 }, { 0 }
+local part_fits = { 0 }
+local part_behind = { 0 }
 local part_firm = {}
 local parts = 0
 local kept_fits = {}
 local kept_parts = 0
 local kept_uncharged = false
-local function unborn(index, peek)
-  local key = since_key[index]
-  local since = state_of(key)
-  if not since or since[1] ~= SINCE or since[2] > now then
-    since = { SINCE, now }
-    if not peek then
-      states[key] = since
+builders.closely = function()
+  local function unborn(index, peek)
+    local key = since_key[index]
+    local since = states[key]
+    if since == nil then since = state_of(key) end
+    if not since or since[1] ~= SINCE or since[2] > now then
+      since = { SINCE, now }
+      if not peek then
+        states[key] = since
+        touch(key)
+      end
+    end
+    return built[index].exhausted(limits[index], since[2])
+  end
+  local function mark_of(key)
+    local mark = marks[key]
+    if not mark then
+      mark = { 0, {}, '', 0, '' }
+      marks[key] = mark
+    end
+    return mark
+  end
+  local function keep(key, state)
+    local former = states[key]
+    if former and (former[1] ~= state[1] or state[1] == FIXED_WINDOW and state[3] < former[3]) then room('marks').change(mark_of(key), former, now) end
+    states[key] = state
+  end
+  local function open(p, state, mark, cost, peek, ticket, ahead)
+    local key, index, limit, own = part_key[p], part_index[p], part_limit[p], part_own[p]
+    local behind = 0
+    if mark then
+      if settled[key] and not peek then touch(key) end
+      local most = own.capacity(limit)
+      if mark[3] ~= '' then behind = room('marks').waited_for(mark[3], now, ticket) end
+      if mark[5] ~= '' then
+        local leased = room('leases').units_of(mark)
+        behind = behind + leased
+        if state and leased > room('leases').most_of(most) and is_foreign(limit, own, state) then recalled[key] = true end
+      end
+      if behind > most then behind = most end
+    end
+    part_behind[p] = behind
+    if not state and since_key[index] > 0 then state = unborn(index, peek) end
+    if state and state[1] ~= limit[1] then
+      local other = algorithm(state[1])
+      own.adopt(limit, other.used(state, now), now, reply, view)
+      ahead = other.ahead(state, now, own.span(limit))
+    elseif ahead == nil then
+      ahead = own.open(limit, state, now, reply, view, cost + behind)
+    end
+    if ahead and not peek and cost > 0 and own.admits(limit, reply, view, 0) then
+      keep(key, own.close(limit, reply, view, now, state))
+      eased[key] = true
       touch(key)
     end
+    if behind > 0 then own.withhold(limit, reply, view, behind) end
+    local fits = own.admits(limit, reply, view, cost)
+    if not fits then
+      local firm = not ahead and not (state and is_foreign(limit, own, state))
+      part_firm[p] = firm and (not mark or (mark[3] == '' and mark[5] == '' and not room('marks').holds_units(mark)))
+      local room = own.capacity(limit) - cost
+      if room > 0 then room = room > behind and room - behind or 0 end
+      if state and not ahead and room >= 0 and (state[1] ~= limit[1] or not own.wrote(limit, state)) then
+        local wait = algorithm(state[1]).room_after(state, now, room)
+        own.postpone(limit, reply, view, now, cost, wait > 1 and wait or 1)
+      end
+    end
+    return fits
   end
-  return built[index].exhausted(limits[index], since[2])
+  return { unborn = unborn, mark_of = mark_of, keep = keep, open = open }
 end
-local function is_foreign(limit, own, state)
-  return state[1] ~= limit[1] or not own.same(limit, state)
-end
-local operations
-local define_operations
-local scratch = {}
-local function read_operation(from, at)
-  if not operations then
-    operations = {}
-    define_operations()
+builders.operations = function()
+  local marking = room('marks')
+  local find_hold, drop_hold, hold_at, crowded = marking.find_hold, marking.drop_hold, marking.hold_at, marking.crowded
+  local give_back, changed_at = marking.give_back, marking.changed_at
+  local closely = room('closely')
+  local mark_of, keep, unborn = closely.mark_of, closely.keep, closely.unborn
+  local operations = {}
+  local scratch = {}
+  local function hold(key, lapse, id, units, receipt, charged)
+    local mark = mark_of(key)
+    if mark[4] >= marking.most_holds then
+      local piece, before = marking.find_settled(mark)
+      if piece then drop_hold(mark, piece, before) end
+    end
+    marking.add_hold(mark, lapse, id, units, receipt, charged)
   end
-  local kind = operations[from[at]]
-  local operation = { judge = kind.judge, charged = kind.charged, on_key = kind.on_key, ticket = kind.ticket, before = kind.before }
-  for i = 1, kind.arguments do operation[i] = from[at + i] end
-  return operation, at + 1 + kind.arguments
-end
-local function mark_of(key)
-  local mark = marks[key]
-  if not mark then
-    mark = { 0, {}, '', 0, '' }
-    marks[key] = mark
-  end
-  return mark
-end
-local function keep(key, state)
-  local former = states[key]
-  if former and former[1] ~= state[1] then change(mark_of(key), former, now) end
-  states[key] = state
-end
-local function hold(key, lapse, id, units, receipt, charged)
-  local mark = mark_of(key)
-  if mark[4] >= MAX_HOLDS then
-    local piece, before = find_settled(mark)
-    if piece then drop_hold(mark, piece, before) end
-  end
-  add_hold(mark, lapse, id, units, receipt, charged)
-end
-local function leave_all(ticket)
-  for p = 1, parts do
-    local mark = marks[part_key[p]]
-    if mark and leave(mark, ticket) then touch(part_key[p]) end
-  end
-end
-local function stand_all(till, ticket)
-  for p = 1, parts do
-    if part_cost[p] > 0 then
-      if not stand(mark_of(part_key[p]), now, till, ticket, part_cost[p]) then return false end
-      touch(part_key[p])
+  local function leave_all(ticket)
+    for p = 1, parts do
+      local mark = marks[part_key[p]]
+      if mark and marking.leave(mark, ticket) then touch(part_key[p]) end
     end
   end
-  return true
-end
-local KNOWN = 60000000
-local function known(key, id, from)
-  hold(key, from < MAX_EXACT - KNOWN and from + KNOWN or MAX_EXACT, id, 0, 0, 0)
-end
-define_operations = function()
+  local function stand_all(till, ticket)
+    for p = 1, parts do
+      if part_cost[p] > 0 then
+        if not marking.stand(mark_of(part_key[p]), now, till, ticket, part_cost[p]) then return false end
+        touch(part_key[p])
+      end
+    end
+    return true
+  end
+  local KNOWN = 60000000
+  local function known(key, id, from)
+    hold(key, from < MAX_EXACT - KNOWN and from + KNOWN or MAX_EXACT, id, 0, 0, 0)
+  end
   operations[1] = {
     arguments = 1,
     judge = function(operation, admitted, blocked, result)
@@ -1755,103 +1887,68 @@ define_operations = function()
   operations[12] = {
     arguments = 1,
     on_key = function(operation, p, key, state, mark)
-      if not mark or not leave(mark, operation[1]) then return 0 end
+      if not mark or not marking.leave(mark, operation[1]) then return 0 end
       touch(key)
       return 1
     end,
   }
   operations[13] = {
     arguments = 3,
-    before = function(operation, key)
-      local state = state_of(key)
-      local units = take_lease(marks[key], operation[1])
+    before = function(operation, key, state)
+      local leases = room('leases')
+      local units = leases.take(marks[key], operation[1])
       local spent = operation[3] < units and operation[3] or units
       operation.unspent = units - spent
       if units == 0 then return end
-      spend(state, now, spent)
+      leases.spend(state, now, spent)
       touch(key)
     end,
     judge = function(operation, admitted, blocked, result)
+      local leases = room('leases')
       local key, limit, own, at = part_key[1], part_limit[1], part_own[1], part_at[1]
       local wanted, unspent = operation[2], operation.unspent
-      local free = most_leased(own.capacity(limit)) - leased_units(marks[key])
-      local room = own.room(limit, reply, at, now)
-      if room < free then free = room end
+      local free = leases.most_of(own.capacity(limit)) - leases.units_of(marks[key])
+      local left = own.room(limit, reply, at, now)
+      if left < free then free = left end
       local units = wanted == 0 and 0 or unspent
-      if own.leases and blocked == 0 and not leased_out(marks[key]) and units < wanted and units < free then
+      if own.leases and blocked == 0 and not leases.is_full(marks[key]) and units < wanted and units < free then
         units = wanted < free and wanted or free
       end
       if units > 0 then
-        local till = now + LEASE_US
+        local till = now + leases.LEASE_US
         local over = own.lease_end and own.lease_end(limit, reply, at) or MAX_EXACT
         if units > unspent then
           if part_behind[1] > 0 then own.withhold(limit, reply, at, -part_behind[1]) end
           keep(key, own.close(limit, reply, at, now, states[key] or nil))
           if part_behind[1] > 0 then own.withhold(limit, reply, at, part_behind[1]) end
         end
-        add_lease(mark_of(key), over < till and over or till, operation[1], units)
+        leases.add(mark_of(key), over < till and over or till, operation[1], units)
         touch(key)
       end
       reply[result] = units
       return units > 0 and blocked == 0 and 1 or 0, false
     end,
   }
-end
-local function open(p, cost, peek, ticket)
-  local key, index, limit, own = part_key[p], part_index[p], part_limit[p], part_own[p]
-  local state = state_of(key)
-  if settled[key] and not peek then touch(key) end
-  local behind = 0
-  local mark = marks[key]
-  if mark and (mark[3] ~= '' or mark[5] ~= '') then
-    behind = waited_for(mark[3], now, ticket) + leased_units(mark)
-    local most = own.capacity(limit)
-    if behind > most then behind = most end
+  operations.read = function(from, at)
+    local kind = operations[from[at]]
+    local operation = { judge = kind.judge, charged = kind.charged, on_key = kind.on_key, ticket = kind.ticket, before = kind.before }
+    for i = 1, kind.arguments do operation[i] = from[at + i] end
+    return operation, at + 1 + kind.arguments
   end
-  part_behind[p] = behind
-  local ahead
-  if not state and since_key[index] > 0 then state = unborn(index, peek) end
-  if state and state[1] ~= limit[1] then
-    local other = algorithm(state[1])
-    own.adopt(limit, other.used(state, now), now, reply, view)
-    ahead = other.ahead(state, now, own.span(limit))
-  else
-    ahead = own.open(limit, state, now, reply, view, cost + behind)
-  end
-  if ahead and not peek and cost > 0 and own.admits(limit, reply, view, 0) then
-    keep(key, own.close(limit, reply, view, now, state))
-    eased[key] = true
-    touch(key)
-  end
-  if behind > 0 then own.withhold(limit, reply, view, behind) end
-  if state and mark and leased_units(mark) > most_leased(own.capacity(limit)) and is_foreign(limit, own, state) then
-    recalled[key] = true
-  end
-  local fits = own.admits(limit, reply, view, cost)
-  if not fits then
-    local firm = not ahead and not (state and is_foreign(limit, own, state))
-    part_firm[p] = firm and (not mark or (mark[3] == '' and mark[5] == '' and not holds_units(mark)))
-    local room = own.capacity(limit) - cost
-    if room > 0 then room = room > behind and room - behind or 0 end
-    if state and not ahead and room >= 0 and (state[1] ~= limit[1] or not own.wrote(limit, state)) then
-      local wait = algorithm(state[1]).room_after(state, now, room)
-      own.postpone(limit, reply, view, now, cost, wait > 1 and wait or 1)
-    end
-  end
-  return fits
+  return operations
 end
 while next_input <= last do
   local flags = input[next_input] % 32
   parts = (input[next_input] - flags) / 32
   local peek = flags % 2 == 1
-  local costs, ids = flags % 4 >= 2, flags % 8 >= 4
+  local costs, ids = flags > 1 and flags % 4 >= 2, flags > 3 and flags % 8 >= 4
   next_input = next_input + 1
   local operation
   if flags >= 16 then
-    operation, next_input = read_operation(input, next_input)
+    operation, next_input = room('operations').read(input, next_input)
   end
   local condition, listed
-  if flags % 16 >= 8 then
+  if flags >= 8 and flags % 16 >= 8 then
     condition, listed = input[next_input], {}
     for i = 1, input[next_input + 1] do listed[input[next_input + 1 + i]] = true end
     next_input = next_input + 2 + input[next_input + 1]
@@ -1883,23 +1980,34 @@ while next_input <= last do
       id = input[next_input]
       next_input = next_input + 1
     end
+    local limit, own = limits[index], built[index]
     part_key[p], part_index[p], part_cost[p], part_id[p] = key, index, cost, id
-    part_limit[p], part_own[p] = limits[index], built[index]
-    part_at[p] = view
+    part_limit[p], part_own[p], part_at[p] = limit, own, view
     if on_keys then
-      local state = state_of(key)
+      local state = states[key]
+      if state == nil then state = state_of(key) end
       if settled[key] then touch(key) end
       local mark = marks[key]
       reply[view] = on_keys(operation, p, key, state, mark)
       view = view + 1
     else
-      if operation and operation.before then operation.before(operation, key) end
-      local fits = open(p, cost, peek, ticket)
-      part_fits[p] = fits
-      if not fits then admitted = 0 end
+      local state = states[key]
+      if state == nil then state = state_of(key) end
+      if operation and operation.before then operation.before(operation, key, state) end
       local mark = marks[key]
-      if mark and mark[1] > now and mark[1] > blocked then blocked, blocked_part = mark[1], p end
-      view = view + part_own[p].view_size
+      local ahead
+      if not mark and (state and state[1] == limit[1] or not state and since_key[index] == 0) then
+        ahead = own.open(limit, state, now, reply, view, cost)
+      end
+      if ahead == false and own.admits(limit, reply, view, cost) then
+        part_fits[p], part_behind[p] = true, 0
+      else
+        local fits = room('closely').open(p, state, mark, cost, peek, ticket, ahead)
+        part_fits[p] = fits
+        if not fits then admitted = 0 end
+        if mark and mark[1] > now and mark[1] > blocked then blocked, blocked_part = mark[1], p end
+      end
+      view = view + own.view_size
     end
   end
   if not on_keys then
@@ -1935,10 +2043,11 @@ while next_input <= last do
           if charge then
             local limit, own, at = part_limit[p], part_own[p], part_at[p]
             if part_behind[p] > 0 then own.withhold(limit, reply, at, -part_behind[p]) end
-            local state = states[key]
-            if state and is_foreign(limit, own, state) then eased[key] = true end
-            keep(key, own.take(limit, state, now, reply, at, cost, part_id[p]))
-            touch(key)
+            local former = states[key]
+            local state, foreign = own.take(limit, former, now, reply, at, cost, part_id[p])
+            if foreign then eased[key] = true end
+            if former and state ~= former then room('closely').keep(key, state) else states[key] = state end
+            if not dirty[key] then touch(key) end
             if operation and operation.charged then operation.charged(operation, p, key) end
           elseif condition == nil and not waits then
             refused[key] = true
@@ -1961,29 +2070,32 @@ while next_input <= last do
     view = view + 2
   end
 end
+local function ttl_of(state, mark)
+  local lifetime = mark and room('marks').lifetime_of(state, mark, now) or algorithm(state[1]).lifetime(state, now)
+  return ceil(lifetime / 1000) + KEEP_MS
+end
 local garbage = 0
-for i = 1, #changed do
+for i = 1, changes do
   local key = changed[i]
-  local raw = marked(states[key], marks[key], now)
+  local state, mark = states[key], marks[key]
+  local raw = ''
+  if mark then raw = room('marks').marked(state, mark, now) elseif state then raw = algorithm(state[1]).encode(state) end
   if raw == '' then
     call('DEL', KEYS[key])
   else
     if broken[key] then garbage = garbage + 1 end
-    local ttl = ceil_div(lifetime_of(states[key], marks[key], now), 1000) + KEEP_MS
     if stored[key] then
-      call('SET', KEYS[key], raw, 'PX', ttl)
-    elseif not call('SET', KEYS[key], raw, 'PX', ttl, 'NX') then
+      call('SET', KEYS[key], raw, 'PX', ttl_of(state, mark))
+    elseif not call('SET', KEYS[key], raw, 'PX', ttl_of(state, mark), 'NX') then
       garbage = garbage + 1
-      call('SET', KEYS[key], raw, 'PX', ttl)
+      call('SET', KEYS[key], raw, 'PX', ttl_of(state, mark))
     end
   end
 end
 for key in pairs(refused) do
-  if not dirty[key] and (states[key] or marks[key]) then
-    call('PEXPIRE', KEYS[key], ceil_div(lifetime_of(states[key], marks[key], now), 1000) + KEEP_MS, 'NX')
-  end
+  if not dirty[key] and (states[key] or marks[key]) then call('PEXPIRE', KEYS[key], ttl_of(states[key], marks[key]), 'NX') end
 end
 for key in pairs(eased) do pcall(call, 'PUBLISH', ARGV[#ARGV], KEYS[key]) end
-for key in pairs(recalled) do pcall(call, 'PUBLISH', ARGV[#ARGV], '!' .. KEYS[key]) end
+for key in pairs(recalled) do pcall(call, 'PUBLISH', ARGV[#ARGV], table.concat({ '!', KEYS[key] })) end
 reply[3] = garbage
 return reply

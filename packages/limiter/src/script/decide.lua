@@ -63,32 +63,36 @@ local marks = {} -- by key: what stands before the state (see marks.lua)
 local broken = {} -- by key: true when what it holds is no state
 local settled = {} -- by key: true when holds of it have lapsed, which whoever may write puts down
 
+-- Reads a key for the first time.
 local function state_of(key)
-  local state = states[key]
-  if state == nil then
-    local raw = stored[key]
-    state = false
-    if raw then
-      local mark
-      if string.byte(raw) == MARKED then mark, raw = unmark(raw) end
-      if not mark or raw ~= '' then
-        local own = raw and raw ~= '' and algorithm(string.byte(raw))
-        state = own and own.decode(raw) or false
-        if not state then
-          broken[key] = true
-          mark = nil
-        end
-      end
-      marks[key] = mark
-      if mark and settle(state, mark, now) then settled[key] = true end
+  local raw = stored[key]
+  local state = false
+  if raw then
+    local first = byte(raw)
+    local mark
+    if first == MARKED then
+      mark, raw = room('marks').unmark(raw)
+      first = byte(raw or '')
     end
-    states[key] = state
+    if not mark or first then
+      local own = first and algorithm(first)
+      state = own and own.decode(raw) or false
+      if not state then
+        broken[key] = true
+        mark = nil
+      end
+    end
+    if mark then
+      marks[key] = mark
+      if room('marks').settle(state, mark, now) then settled[key] = true end
+    end
   end
+  states[key] = state
   return state
 end
 
 local dirty = {} -- by key: true when it has to be written
-local changed = {} -- the dirty keys
+local changed, changes = {}, 0 -- the dirty keys
 local refused = {} -- by key: true when it was refused without a write
 local eased = {} -- by key: true when a refusal may no longer hold
 local recalled = {} -- by key: true when what is taken ahead is to be given back
@@ -96,7 +100,8 @@ local recalled = {} -- by key: true when what is taken ahead is to be given back
 local function touch(key)
   if not dirty[key] then
     dirty[key] = true
-    changed[#changed + 1] = key
+    changes = changes + 1
+    changed[changes] = key
   end
 end
 
@@ -106,30 +111,12 @@ local view = 4 -- where the next integer of the reply goes
 local last = #input
 
 -- the parts of the check that is being judged, and where its views are in the reply
-local part_key, part_index, part_limit, part_own, part_cost, part_id, part_at = {}, {}, {}, {}, {}, {}, {}
-local part_fits = {} -- whether the limit admits
-local part_behind = {} -- units of those who wait for the limit before it
+-- (a table that is made with a place for one costs half of one that grows)
+local part_key, part_index, part_limit, part_own, part_cost, part_id, part_at = { 0 }, { 0 }, { 0 }, { 0 }, { 0 }, { 0 }, { 0 }
+local part_fits = { 0 } -- whether the limit admits
+local part_behind = { 0 } -- units of those who wait for the limit before it
 local part_firm = {} -- of what refuses: whether nothing can come back before the view says so
 local parts = 0
 local kept_fits = {} -- the same of the last check without a condition
 local kept_parts = 0
 local kept_uncharged = false -- a key of it was blocked, or it had been charged before
-
--- a counter that nothing is known of, of a limit whose counters begin exhausted
-local function unborn(index, peek)
-  local key = since_key[index]
-  local since = state_of(key)
-  if not since or since[1] ~= SINCE or since[2] > now then
-    since = { SINCE, now }
-    if not peek then
-      states[key] = since
-      touch(key)
-    end
-  end
-  return built[index].exhausted(limits[index], since[2])
-end
-
--- Whether a state was written by another algorithm, or under other numbers that matter.
-local function is_foreign(limit, own, state)
-  return state[1] ~= limit[1] or not own.same(limit, state)
-end

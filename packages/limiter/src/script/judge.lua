@@ -1,69 +1,18 @@
 -- Judges the checks in order: the fourth step of decide.lua.
 
--- opens a limit: writes its view, also behind one that refuses: the caller is told the longest wait. What others wait
--- for, who stand before the ticket (0: all do), and what is taken ahead counts as used.
-local function open(p, cost, peek, ticket)
-  local key, index, limit, own = part_key[p], part_index[p], part_limit[p], part_own[p]
-  local state = state_of(key)
-  if settled[key] and not peek then touch(key) end
-  local behind = 0
-  local mark = marks[key]
-  if mark and (mark[3] ~= '' or mark[5] ~= '') then
-    behind = waited_for(mark[3], now, ticket) + leased_units(mark)
-    local most = own.capacity(limit)
-    if behind > most then behind = most end
-  end
-  part_behind[p] = behind
-  local ahead
-  if not state and since_key[index] > 0 then state = unborn(index, peek) end
-  if state and state[1] ~= limit[1] then
-    local other = algorithm(state[1])
-    own.adopt(limit, other.used(state, now), now, reply, view)
-    ahead = other.ahead(state, now, own.span(limit))
-  else
-    ahead = own.open(limit, state, now, reply, view, cost + behind)
-  end
-  -- what must be repaired is repaired by a refusal too, but never by who only asks, nor by a limit of 0
-  if ahead and not peek and cost > 0 and own.admits(limit, reply, view, 0) then
-    keep(key, own.close(limit, reply, view, now, state))
-    eased[key] = true
-    touch(key)
-  end
-  if behind > 0 then own.withhold(limit, reply, view, behind) end
-  -- a limit that was lowered has lent too much
-  if state and mark and leased_units(mark) > most_leased(own.capacity(limit)) and is_foreign(limit, own, state) then
-    recalled[key] = true
-  end
-  local fits = own.admits(limit, reply, view, cost)
-  if not fits then
-    -- whether nothing can come back before the view says so, but by what is told
-    local firm = not ahead and not (state and is_foreign(limit, own, state))
-    part_firm[p] = firm and (not mark or (mark[3] == '' and mark[5] == '' and not holds_units(mark)))
-    -- what goes by other numbers has room at an instant of its own
-    local room = own.capacity(limit) - cost
-    if room > 0 then room = room > behind and room - behind or 0 end
-    if state and not ahead and room >= 0 and (state[1] ~= limit[1] or not own.wrote(limit, state)) then
-      local wait = algorithm(state[1]).room_after(state, now, room)
-      -- what others hold comes back at an instant that nobody knows: not now, at least
-      own.postpone(limit, reply, view, now, cost, wait > 1 and wait or 1)
-    end
-  end
-  return fits
-end
-
 while next_input <= last do
   -- 4.1 what is asked
   local flags = input[next_input] % 32
   parts = (input[next_input] - flags) / 32
   local peek = flags % 2 == 1
-  local costs, ids = flags % 4 >= 2, flags % 8 >= 4
+  local costs, ids = flags > 1 and flags % 4 >= 2, flags > 3 and flags % 8 >= 4
   next_input = next_input + 1
   local operation
   if flags >= 16 then
-    operation, next_input = read_operation(input, next_input)
+    operation, next_input = room('operations').read(input, next_input)
   end
   local condition, listed
-  if flags % 16 >= 8 then
+  if flags >= 8 and flags % 16 >= 8 then
     condition, listed = input[next_input], {}
     for i = 1, input[next_input + 1] do listed[input[next_input + 1 + i]] = true end
     next_input = next_input + 2 + input[next_input + 1]
@@ -97,23 +46,35 @@ while next_input <= last do
       id = input[next_input]
       next_input = next_input + 1
     end
+    local limit, own = limits[index], built[index]
     part_key[p], part_index[p], part_cost[p], part_id[p] = key, index, cost, id
-    part_limit[p], part_own[p] = limits[index], built[index]
-    part_at[p] = view
+    part_limit[p], part_own[p], part_at[p] = limit, own, view
     if on_keys then
-      local state = state_of(key)
+      local state = states[key]
+      if state == nil then state = state_of(key) end
       if settled[key] then touch(key) end
       local mark = marks[key]
       reply[view] = on_keys(operation, p, key, state, mark)
       view = view + 1
     else
-      if operation and operation.before then operation.before(operation, key) end
-      local fits = open(p, cost, peek, ticket)
-      part_fits[p] = fits
-      if not fits then admitted = 0 end
+      local state = states[key]
+      if state == nil then state = state_of(key) end
+      if operation and operation.before then operation.before(operation, key, state) end
       local mark = marks[key]
-      if mark and mark[1] > now and mark[1] > blocked then blocked, blocked_part = mark[1], p end
-      view = view + part_own[p].view_size
+      -- nearly always nothing stands before the state, it is of this algorithm, needs no repair, and has room
+      local ahead
+      if not mark and (state and state[1] == limit[1] or not state and since_key[index] == 0) then
+        ahead = own.open(limit, state, now, reply, view, cost)
+      end
+      if ahead == false and own.admits(limit, reply, view, cost) then
+        part_fits[p], part_behind[p] = true, 0
+      else
+        local fits = room('closely').open(p, state, mark, cost, peek, ticket, ahead)
+        part_fits[p] = fits
+        if not fits then admitted = 0 end
+        if mark and mark[1] > now and mark[1] > blocked then blocked, blocked_part = mark[1], p end
+      end
+      view = view + own.view_size
     end
   end
 
@@ -156,11 +117,12 @@ while next_input <= last do
             local limit, own, at = part_limit[p], part_own[p], part_at[p]
             -- what others wait for is nothing that was taken
             if part_behind[p] > 0 then own.withhold(limit, reply, at, -part_behind[p]) end
-            local state = states[key]
+            local former = states[key]
+            local state, foreign = own.take(limit, former, now, reply, at, cost, part_id[p])
             -- under other numbers there may be room earlier
-            if state and is_foreign(limit, own, state) then eased[key] = true end
-            keep(key, own.take(limit, state, now, reply, at, cost, part_id[p]))
-            touch(key)
+            if foreign then eased[key] = true end
+            if former and state ~= former then room('closely').keep(key, state) else states[key] = state end
+            if not dirty[key] then touch(key) end
             if operation and operation.charged then operation.charged(operation, p, key) end
           elseif condition == nil and not waits then
             refused[key] = true

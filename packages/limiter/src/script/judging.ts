@@ -1,4 +1,5 @@
-import { SINCE } from '../algorithms/codes.ts'
+import { FIXED_WINDOW, SINCE } from '../algorithms/codes.ts'
+import type { FixedWindowState } from '../algorithms/fixed-window/step.ts'
 import type { SinceState } from '../algorithms/since.ts'
 import type { Limit, State } from '../limit.ts'
 import type { Check, Operation, Part, Verdict } from '../store.ts'
@@ -120,10 +121,16 @@ export function keep(slot: Slot | undefined, part: Part, state: State): Slot {
     judging.slots.add(part, state, undefined, unusedAtUs(state, undefined, judging.nowUs))
     return judging.slots.find(part.space, part.value) as Slot
   }
-  if (slot.state !== undefined && slot.state.code !== state.code) change(markOf(slot), slot.state, judging.nowUs)
+  // Receipts of before are of another algorithm, or of a window that no longer ends then.
+  if (slot.state !== undefined && (slot.state.code !== state.code || isCutShort(slot.state, state)))
+    change(markOf(slot), slot.state, judging.nowUs)
   slot.state = state
   kept(slot)
   return slot
+}
+
+function isCutShort(former: State, state: State): boolean {
+  return state.code === FIXED_WINDOW && (state as FixedWindowState).endUs < (former as FixedWindowState).endUs
 }
 
 export function markOf(slot: Slot): Mark {

@@ -24,72 +24,49 @@
 --   11 unblock                         1 where it was blocked
 --   12 leave       ticket              leaves the line: 1 where it stood there
 
-local operations -- by code; most calls need none
-local define_operations
-local scratch = {}
+builders.operations = function()
+  local marking = room('marks')
+  local find_hold, drop_hold, hold_at, crowded = marking.find_hold, marking.drop_hold, marking.hold_at, marking.crowded
+  local give_back, changed_at = marking.give_back, marking.changed_at
+  local closely = room('closely')
+  local mark_of, keep, unborn = closely.mark_of, closely.keep, closely.unborn
+  local operations = {} -- by code
+  local scratch = {}
 
-local function read_operation(from, at)
-  if not operations then
-    operations = {}
-    define_operations()
+  local function hold(key, lapse, id, units, receipt, charged)
+    local mark = mark_of(key)
+    if mark[4] >= marking.most_holds then
+      local piece, before = marking.find_settled(mark)
+      if piece then drop_hold(mark, piece, before) end
+    end
+    marking.add_hold(mark, lapse, id, units, receipt, charged)
   end
-  local kind = operations[from[at]]
-  local operation = { judge = kind.judge, charged = kind.charged, on_key = kind.on_key, ticket = kind.ticket, before = kind.before }
-  for i = 1, kind.arguments do operation[i] = from[at + i] end
-  return operation, at + 1 + kind.arguments
-end
 
-local function mark_of(key)
-  local mark = marks[key]
-  if not mark then
-    mark = { 0, {}, '', 0, '' }
-    marks[key] = mark
-  end
-  return mark
-end
-
--- the state of a key from now on
-local function keep(key, state)
-  local former = states[key]
-  if former and former[1] ~= state[1] then change(mark_of(key), former, now) end
-  states[key] = state
-end
-
-local function hold(key, lapse, id, units, receipt, charged)
-  local mark = mark_of(key)
-  if mark[4] >= MAX_HOLDS then
-    local piece, before = find_settled(mark)
-    if piece then drop_hold(mark, piece, before) end
-  end
-  add_hold(mark, lapse, id, units, receipt, charged)
-end
-
--- The tickets of a check leave all its lines.
-local function leave_all(ticket)
-  for p = 1, parts do
-    local mark = marks[part_key[p]]
-    if mark and leave(mark, ticket) then touch(part_key[p]) end
-  end
-end
-
--- A ticket stands in all lines of a check, or false.
-local function stand_all(till, ticket)
-  for p = 1, parts do
-    if part_cost[p] > 0 then
-      if not stand(mark_of(part_key[p]), now, till, ticket, part_cost[p]) then return false end
-      touch(part_key[p])
+  -- The tickets of a check leave all its lines.
+  local function leave_all(ticket)
+    for p = 1, parts do
+      local mark = marks[part_key[p]]
+      if mark and marking.leave(mark, ticket) then touch(part_key[p]) end
     end
   end
-  return true
-end
 
--- an id that is settled, for as long as a repetition may come
-local KNOWN = 60000000
-local function known(key, id, from)
-  hold(key, from < MAX_EXACT - KNOWN and from + KNOWN or MAX_EXACT, id, 0, 0, 0)
-end
+  -- A ticket stands in all lines of a check, or false.
+  local function stand_all(till, ticket)
+    for p = 1, parts do
+      if part_cost[p] > 0 then
+        if not marking.stand(mark_of(part_key[p]), now, till, ticket, part_cost[p]) then return false end
+        touch(part_key[p])
+      end
+    end
+    return true
+  end
 
-define_operations = function()
+  -- an id that is settled, for as long as a repetition may come
+  local KNOWN = 60000000
+  local function known(key, id, from)
+    hold(key, from < MAX_EXACT - KNOWN and from + KNOWN or MAX_EXACT, id, 0, 0, 0)
+  end
+
   -- take up to n
   operations[1] = {
     arguments = 1,
@@ -324,7 +301,7 @@ define_operations = function()
   operations[12] = {
     arguments = 1,
     on_key = function(operation, p, key, state, mark)
-      if not mark or not leave(mark, operation[1]) then return 0 end
+      if not mark or not marking.leave(mark, operation[1]) then return 0 end
       touch(key)
       return 1
     end,
@@ -334,29 +311,30 @@ define_operations = function()
   operations[13] = {
     arguments = 3,
     -- 1. what its holder has used is charged; the rest is its own
-    before = function(operation, key)
-      local state = state_of(key)
-      local units = take_lease(marks[key], operation[1])
+    before = function(operation, key, state)
+      local leases = room('leases')
+      local units = leases.take(marks[key], operation[1])
       local spent = operation[3] < units and operation[3] or units
       operation.unspent = units - spent
       if units == 0 then return end
-      spend(state, now, spent)
+      leases.spend(state, now, spent)
       touch(key)
     end,
     judge = function(operation, admitted, blocked, result)
+      local leases = room('leases')
       local key, limit, own, at = part_key[1], part_limit[1], part_own[1], part_at[1]
       local wanted, unspent = operation[2], operation.unspent
       -- 2. what it may hold: no less than it may already have used, and no more than is free
-      local free = most_leased(own.capacity(limit)) - leased_units(marks[key])
-      local room = own.room(limit, reply, at, now)
-      if room < free then free = room end
+      local free = leases.most_of(own.capacity(limit)) - leases.units_of(marks[key])
+      local left = own.room(limit, reply, at, now)
+      if left < free then free = left end
       local units = wanted == 0 and 0 or unspent
-      if own.leases and blocked == 0 and not leased_out(marks[key]) and units < wanted and units < free then
+      if own.leases and blocked == 0 and not leases.is_full(marks[key]) and units < wanted and units < free then
         units = wanted < free and wanted or free
       end
       -- 3. a lease leaves a state to charge it into
       if units > 0 then
-        local till = now + LEASE_US
+        local till = now + leases.LEASE_US
         local over = own.lease_end and own.lease_end(limit, reply, at) or MAX_EXACT
         if units > unspent then
           -- what others wait for, or took ahead, is nothing that was taken
@@ -364,11 +342,21 @@ define_operations = function()
           keep(key, own.close(limit, reply, at, now, states[key] or nil))
           if part_behind[1] > 0 then own.withhold(limit, reply, at, part_behind[1]) end
         end
-        add_lease(mark_of(key), over < till and over or till, operation[1], units)
+        leases.add(mark_of(key), over < till and over or till, operation[1], units)
         touch(key)
       end
       reply[result] = units
       return units > 0 and blocked == 0 and 1 or 0, false
     end,
   }
+
+  -- What comes behind a head, with its arguments, and where the input goes on.
+  operations.read = function(from, at)
+    local kind = operations[from[at]]
+    local operation = { judge = kind.judge, charged = kind.charged, on_key = kind.on_key, ticket = kind.ticket, before = kind.before }
+    for i = 1, kind.arguments do operation[i] = from[at + i] end
+    return operation, at + 1 + kind.arguments
+  end
+
+  return operations
 end

@@ -64,7 +64,7 @@ rules:
     expect(thrown).toBeInstanceOf(RuleFileError)
     expect(HeadgateError.is(thrown) && thrown.code).toBe('HEADGATE_RULES_INVALID')
     expect(String((thrown as RuleFileError).message).split('\n')).toEqual([
-      'etc/h.yaml:1:8: error[HEADGATE_RULES_VALUE]: store: is no store that is known; write memory, redis://host:6379, rediss://host:6379 or redis+cluster://host:6379,host:6379',
+      'etc/h.yaml:1:8: error[HEADGATE_RULES_VALUE]: store: is no store that is known; write memory, redis://host:6379, rediss://host:6379, redis+cluster://host:6379,host:6379 or redis+sentinel://user:password@host1:26379,host2:26379/MASTER/0',
       'etc/h.yaml:2:1: error[HEADGATE_RULES_UNKNOWN_KEY]: timout: is no key that is known here; did you mean timeout',
       'etc/h.yaml:4:27: error[HEADGATE_RULES_UNKNOWN_KEY]: dimensions.user.mising: is no key that is known here; did you mean missing',
       'etc/h.yaml:6:11: error[HEADGATE_RULES_VALUE]: rules[0].name: "a b" is not a name; write a letter or digit, then up to 63 of A-Z a-z 0-9 . _ -',
@@ -111,7 +111,7 @@ rules:
     ['rules: [{ name: a, limits: [{ by: ip, limit: 5/s, overrides: { "": 1/s } }] }]', 'is an empty value'],
     ['rules: [a]', 'rules[0]: "a" is not a mapping'],
     ['rules: { name: a }', 'rules: a mapping is not a list'],
-    ['<<: { a: 1 }\nrules: []', 'UNKNOWN_KEY ["<<"]'],
+    ['<<: { a: 1 }\nrules: []', 'UNKNOWN_KEY ["<<"]: is a merge key'],
     ['? [a]\n: 1\nrules: []', 'a key is a list'],
   ])('of %s: %s (traefik/traefik#7129)', (text, message) => {
     expect(errors(text).join('\n')).toContain(message)

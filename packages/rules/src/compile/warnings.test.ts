@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { warnings } from '../test-support/rules.ts'
+import { problems, warnings } from '../test-support/rules.ts'
 
 describe('warnings', () => {
   const limit = (rest: string) => `rules: [{ name: a, description: d, limits: [{ by: ip, ${rest} }] }]`
@@ -55,6 +55,12 @@ describe('warnings', () => {
 
   it('say that nothing is routed', () => {
     expect(warnings('gateway: {}\nrules: []')[0]).toContain('no routes')
+  })
+
+  it('do not take a rule whose match has errors for one that matches all', () => {
+    const text =
+      'rules: [{ name: other, description: d, allow: true, match: { path: a } }, { name: a, description: d, limits: [{ by: ip, limit: 5/s }] }]'
+    expect(problems(text).map(({ severity, path }) => [severity, path])).toEqual([['error', 'rules[0].match.path']])
   })
 
   it.each([

@@ -16,16 +16,22 @@ const BURST_MS = 10_000
 /** Reports what loads but is probably not meant. */
 export function warn(values: FileValues, plans: readonly RulePlan[], report: Report): void {
   warnInstances(values, report)
-  const reachability = new Reachability(values, plans)
+  const rules = listed(values.rules, ['rules'])
+  // What is left of a broken match says nothing about what the rule would match.
+  const broken = new Set(
+    rules.filter(({ path }) => report.failedWithin([...path, 'match'])).map(({ value }) => value.name),
+  )
+  const whole = plans.filter(({ rule }) => !broken.has(rule.name))
+  const reachability = new Reachability(values, whole)
   const byName = new Map(plans.map((plan) => [plan.rule.name, plan]))
-  for (const { value, path } of listed(values.rules, ['rules'])) {
+  for (const { value, path } of rules) {
     if (value.description === undefined && !report.failedWithin([...path, 'description'])) {
       report.warn([...path, 'name'], 'has no description; say where its numbers come from')
     }
     const plan = byName.get(value.name ?? '')
     if (plan === undefined || plan.rule.mode === 'off') continue
     warnLimits(value, plan, path, report)
-    const reason = reachability.reason(plan, value.match ?? {})
+    const reason = broken.has(value.name) ? undefined : reachability.reason(plan, value.match ?? {})
     if (reason !== undefined) report.warn([...path, 'match'], reason, 'key')
   }
 }

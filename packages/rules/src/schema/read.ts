@@ -82,6 +82,11 @@ function readObject(schema: z.ZodObject, tree: Tree, path: Path, report: Report)
 }
 
 function unknownKey(key: string, known: readonly string[], later: readonly string[], path: Path, report: Report): void {
+  if (key === '<<') {
+    const message = 'is a merge key, and those do not work; write the keys out, or make the whole value an alias'
+    report.add([...path, key], 'HEADGATE_RULES_UNKNOWN_KEY', message, { at: 'key' })
+    return
+  }
   const near = closest(key, [...known, ...later])
   if (near !== undefined) report.misspelt([...path, near])
   const unsupported = near !== undefined && later.includes(near) ? ', which is not supported yet' : ''

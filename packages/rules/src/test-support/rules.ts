@@ -51,7 +51,8 @@ export function warnings(text: string): string[] {
   return rules(text).warnings.map(({ path, message }) => `${path}: ${message}`)
 }
 
-function problems(text: string, env: ParseOptions['env']): readonly Problem[] {
+/** All that is wrong with a text, and what is probably not meant. */
+export function problems(text: string, env: ParseOptions['env'] = {}): readonly Problem[] {
   try {
     return rules(text, env).warnings
   } catch (error) {

@@ -7,14 +7,16 @@
 local SLOT = 16
 
 builders[CONCURRENCY] = function()
+  local counted = room('counted')
+  local lists = room('lists')
   -- The slots that have not lapsed.
   local function live(list, now)
-    local lapsed = list_until(list, SLOT, now)
-    return lapsed == 0 and list or list_remove(list, SLOT, 0, lapsed)
+    local lapsed = lists.up_to(list, SLOT, now)
+    return lapsed == 0 and list or lists.remove(list, SLOT, 0, lapsed)
   end
 
   local function lapse_of(list, place)
-    return list_number(list, place * SLOT + 1)
+    return lists.number(list, place * SLOT + 1)
   end
 
   local function look(limit, list, view, at, cost)
@@ -29,7 +31,7 @@ builders[CONCURRENCY] = function()
 
   -- No slot lapses later than one ttl from now.
   local function clamp(list, latest)
-    local place = list_until(list, SLOT, latest)
+    local place = lists.up_to(list, SLOT, latest)
     local entries = { string.sub(list, 1, place * SLOT) }
     for i = place, #list / SLOT - 1 do
       entries[#entries + 1] = struct.pack('>d', latest) .. string.sub(list, i * SLOT + 9, i * SLOT + 16)
@@ -54,10 +56,10 @@ builders[CONCURRENCY] = function()
       look(limit, '', view, at, 0)
     end,
 
-    admits = counted_admits,
-    room = counted_room,
-    capacity = counted_capacity,
-    withhold = counted_withhold,
+    admits = counted.admits,
+    room = counted.room,
+    capacity = counted.capacity,
+    withhold = counted.withhold,
 
     -- slots come back earlier than they lapse: at any time
     place = function(limit, view, at, now, cost)
@@ -79,11 +81,11 @@ builders[CONCURRENCY] = function()
     take = function(limit, state, now, view, at, cost, id)
       local list = state and state[1] == CONCURRENCY and live(state[2], now) or ''
       -- an id that holds slots has them: its first answer was lost
-      if not list_find(list, SLOT, id) then
-        list = list_insert(list, SLOT, string.rep(struct.pack('>dd', now + limit[3], id), cost))
+      if not lists.find(list, SLOT, id) then
+        list = lists.insert(list, SLOT, string.rep(struct.pack('>dd', now + limit[3], id), cost))
       end
       look(limit, list, view, at, 0)
-      return { CONCURRENCY, list }
+      return { CONCURRENCY, list }, state and is_foreign(limit, own, state)
     end,
 
     close = function(limit, view, at, now, former)
@@ -146,13 +148,13 @@ builders[CONCURRENCY] = function()
 
     release = function(state, now, id)
       local list = live(state[2], now)
-      local place = list_find(list, SLOT, id)
+      local place = lists.find(list, SLOT, id)
       if not place then return false end
       local count = 0
       while place do
-        list = list_remove(list, SLOT, place, 1)
+        list = lists.remove(list, SLOT, place, 1)
         count = count + 1
-        place = list_find(list, SLOT, id)
+        place = lists.find(list, SLOT, id)
       end
       state[2] = list
       return count
@@ -161,7 +163,7 @@ builders[CONCURRENCY] = function()
     renew = function(limit, state, now, id)
       local count = own.release(state, now, id)
       if not count then return false end
-      state[2] = list_insert(state[2], SLOT, string.rep(struct.pack('>dd', now + limit[3], id), count))
+      state[2] = lists.insert(state[2], SLOT, string.rep(struct.pack('>dd', now + limit[3], id), count))
       return true
     end,
   }

@@ -5,32 +5,34 @@
 --         stored as 'B' and two big-endian doubles, and two more where something is booked ahead
 -- View:   2 integers: the count, also of what is booked ahead, and the instant at which the window is over
 
-local function window_end(limit, now)
-  if limit[4] == 2 then return limit[6] end
-  return limit[4] == 1 and now + limit[3] or now - now % limit[3] + limit[3]
-end
-
--- The count and the end of the window at `now`; 0: none is open.
-local function roll(state, now)
-  -- 1. an open window
-  if now < state[3] then return state[2], state[3] end
-  -- 2. windows that are over take their limit with them; what was booked ahead is in the one that is open
-  if state[5] == 0 then return 0, 0 end
-  local passed = math.floor((now - state[3]) / state[5]) + 1
-  local gone = passed * state[4]
-  if gone >= state[2] then return 0, 0 end
-  return state[2] - gone, state[3] + passed * state[5]
-end
-
--- In how many windows from the open one the cost has its place.
-local function window_ahead(limit, count, cost)
-  if count <= limit[2] - cost then return 0 end
-  local rest = count % limit[2]
-  local full = (count - rest) / limit[2]
-  return rest + cost > limit[2] and full + 1 or full
-end
-
 builders[FIXED_WINDOW] = function()
+  local counted = room('counted')
+
+  local function window_end(limit, now)
+    if limit[4] == 2 then return limit[6] end
+    return limit[4] == 1 and now + limit[3] or now - now % limit[3] + limit[3]
+  end
+
+  -- The count and the end of the window at `now`; 0: none is open.
+  local function roll(state, now)
+    -- 1. an open window
+    if now < state[3] then return state[2], state[3] end
+    -- 2. windows that are over take their limit with them; what was booked ahead is in the one that is open
+    if state[5] == 0 then return 0, 0 end
+    local passed = math.floor((now - state[3]) / state[5]) + 1
+    local gone = passed * state[4]
+    if gone >= state[2] then return 0, 0 end
+    return state[2] - gone, state[3] + passed * state[5]
+  end
+
+  -- In how many windows from the open one the cost has its place.
+  local function window_ahead(limit, count, cost)
+    if count <= limit[2] - cost then return 0 end
+    local rest = count % limit[2]
+    local full = (count - rest) / limit[2]
+    return rest + cost > limit[2] and full + 1 or full
+  end
+
   local own
   own = {
     view_size = 2,
@@ -70,8 +72,8 @@ builders[FIXED_WINDOW] = function()
       view[at + 1] = window_end(limit, now)
     end,
 
-    admits = counted_admits,
-    room = counted_room,
+    admits = counted.admits,
+    room = counted.room,
 
     place = function(limit, view, at, now, cost)
       if limit[2] == 0 or cost > limit[2] then return -1 end
@@ -81,8 +83,8 @@ builders[FIXED_WINDOW] = function()
       return view[at + 1] - now + (ahead - 1) * limit[3]
     end,
 
-    capacity = counted_capacity,
-    withhold = counted_withhold,
+    capacity = counted.capacity,
+    withhold = counted.withhold,
 
     wrote = function(limit, state)
       return state[5] == 0 or (state[4] == limit[2] and state[5] == limit[3])
@@ -103,7 +105,7 @@ builders[FIXED_WINDOW] = function()
       local ahead = cost <= limit[2] and window_ahead(limit, view[at], cost) or 0
       local from = ahead * limit[2]
       view[at] = (view[at] > from and view[at] or from) + cost
-      return own.close(limit, view, at)
+      return own.close(limit, view, at), state and is_foreign(limit, own, state)
     end,
 
     close = function(limit, view, at)

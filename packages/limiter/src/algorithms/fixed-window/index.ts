@@ -130,8 +130,10 @@ class FixedWindow extends Counted implements Limit<FixedWindowState> {
     const booked = count > this.limit && this.params.calendar === undefined
     const limit = booked ? this.limit : 0
     const periodUs = booked ? this.longestUs : 0
-    if (former?.code !== FIXED_WINDOW) return { code: FIXED_WINDOW, count, endUs, limit, periodUs }
-    const state = former as FixedWindowState
+    const state = former as FixedWindowState | undefined
+    // One that no longer ends when its receipts say is another: who keeps it has to see both.
+    if (state?.code !== FIXED_WINDOW || endUs < state.endUs)
+      return { code: FIXED_WINDOW, count, endUs, limit, periodUs }
     state.count = count
     state.endUs = endUs
     state.limit = limit

@@ -10,6 +10,8 @@
 --         which less is used, and nothing (0: nothing is)
 
 builders[SLIDING_LOG] = function()
+  local counted = room('counted')
+  local lists = room('lists')
   local RUN = 16
   local MAX_LOG = 10000
   local MAX_TOTAL = 4503599627370496 -- 2^52
@@ -38,8 +40,8 @@ builders[SLIDING_LOG] = function()
 
   local function number_at(state, place, offset)
     local at = state[7] + place * RUN + 1 + offset
-    if at > #state[6] then return list_number(state[8], at - #state[6]) end
-    return list_number(state[6], at)
+    if at > #state[6] then return lists.number(state[8], at - #state[6]) end
+    return lists.number(state[6], at)
   end
 
   local function instant_at(state, place)
@@ -232,7 +234,8 @@ builders[SLIDING_LOG] = function()
     view[at + 3] = used > 0 and last_lapse(state) or 0
   end
 
-  return {
+  local own
+  own = {
     view_size = 4,
     params = 2,
 
@@ -250,11 +253,11 @@ builders[SLIDING_LOG] = function()
       look(limit, adopted(limit, units < limit[2] and units or limit[2], now), now, view, at, 0)
     end,
 
-    admits = counted_admits,
-    room = counted_room,
-    capacity = counted_capacity,
-    place = counted_place,
-    withhold = counted_withhold,
+    admits = counted.admits,
+    room = counted.room,
+    capacity = counted.capacity,
+    place = counted.place,
+    withhold = counted.withhold,
 
     -- the view knows how long, under whatever numbers the state was written
     wrote = function()
@@ -270,10 +273,11 @@ builders[SLIDING_LOG] = function()
     end,
 
     take = function(limit, state, now, view, at, cost)
+      local foreign = state and is_foreign(limit, own, state)
       local log = log_of(limit, state, now, view[at])
       append(log, now, cost)
       look(limit, log, now, view, at, 0)
-      return log
+      return log, foreign
     end,
 
     close = function(limit, view, at, now, former)
@@ -337,4 +341,5 @@ builders[SLIDING_LOG] = function()
       return give_from(state, place, units)
     end,
   }
+  return own
 end

