@@ -233,7 +233,10 @@ export class Leases {
   private want(slice: Slice, nowMs: number): void {
     if (slice.asked !== undefined || slice.restUntilMs > nowMs) return
     const wanted = slice.wanted(nowMs)
-    if (wanted > 0) void this.ask(slice, wanted)
+    if (wanted === 0) return
+    slice.low = Math.floor(wanted / 2)
+    // What is left may be used up when the store answers.
+    void this.ask(slice, Math.min(wanted + slice.left, mostOf(slice.part.limit)))
   }
 
   private async giveBack(slice: Slice): Promise<void> {
@@ -279,7 +282,6 @@ export class Leases {
     if (blockedPart >= 0) slice.leaves = true
     // What was used while the store was asked is of what it then gave.
     slice.left = slice.leaves ? 0 : Math.max(0, held - slice.spent)
-    slice.low = Math.floor(held / 2)
     if (held < Math.min(wanted, LEAST) || blockedPart >= 0) slice.restUntilMs = nowMs + POOR_MS
   }
 

@@ -122,7 +122,7 @@ class LimiterCore implements Limiter {
   readonly name: string
   private readonly engine: EngineCore
   private readonly onStoreFailure: LibraryFailurePolicy
-  private readonly leases: boolean
+  private readonly accuracy: Accuracy
   private readonly single: boolean
   private readonly limits: readonly Named[]
   private readonly release: () => void
@@ -138,7 +138,7 @@ class LimiterCore implements Limiter {
     }
     this.name = name
     this.onStoreFailure = policyOf(onStoreFailure)
-    this.leases = accuracyOf(options.accuracy) === 'lease'
+    this.accuracy = accuracyOf(options.accuracy)
     this.single = options.limit !== undefined
     this.limits = limitsOf(options)
     const { timeoutMs, instances, denyCache } = options
@@ -256,9 +256,8 @@ class LimiterCore implements Limiter {
     if (typeof key !== 'string') {
       throw new InvalidArgumentError(this.single ? 'key' : `keys.${name}`, `${show(key)} is not a string`)
     }
-    const { onStoreFailure } = this
-    const part = { rule, name, limit, space, value: encodeValue(key), cost, onStoreFailure }
-    return this.leases ? { ...part, accuracy: 'lease' } : part
+    const { onStoreFailure, accuracy } = this
+    return { rule, name, limit, space, value: encodeValue(key), cost, onStoreFailure, accuracy }
   }
 
   private listed(): string {

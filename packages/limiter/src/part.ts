@@ -187,7 +187,7 @@ export function partOf(item: CheckItem): Part {
     cost: costOf(cost),
     onStoreFailure: policyOf(onStoreFailure),
     ...(item.maxWaitMs === undefined ? undefined : { maxWaitMs: spanOf(item.maxWaitMs, 'maxWaitMs', 0) }),
-    ...(accuracyOf(item.accuracy) === 'lease' ? { accuracy: 'lease' } : undefined),
+    ...(item.accuracy === undefined ? undefined : { accuracy: accuracyOf(item.accuracy) }),
   }
 }
 
