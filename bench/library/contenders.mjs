@@ -85,6 +85,11 @@ export const contenders = {
     const limiter = createLimiter({ name: NAME, store, limit: bucket(spec) })
     return { check: (key) => limiter.check(key), ok: ({ allowed, source }) => !allowed && source === 'deny-cache' }
   },
+  async 'headgate, lease'(spec) {
+    const { store } = await headgateStore(spec)
+    const limiter = createLimiter({ name: NAME, store, limit: bucket(spec), accuracy: 'lease' })
+    return { check: (key) => limiter.check(key), ok: ({ allowed, degraded }) => allowed && !degraded }
+  },
   async 'headgate, memory'(spec) {
     const limiter = createLimiter({ name: NAME, store: memoryStore(), limit: bucket(spec) })
     return { check: (key) => limiter.check(key), ok: headgateOk }

@@ -55,6 +55,16 @@ export const rows = {
     return { runs, lines }
   },
 
+  lease: async (bench) => {
+    const work = 'one hot key, leased'
+    const { runs, lines } = await inTurns(bench, work, HOT, ['headgate, lease'], {
+      headgate: [rate, redisCpu, clientCpu, wire],
+    })
+    const own = spread(runs['headgate, lease'].map(rate.of))
+    lines.push(statement({ work, measure: 'decisions/s', atLeast: 1_000_000 }, { own, value: own, runs: [] }))
+    return { runs, lines }
+  },
+
   batches: (bench) =>
     inTurns(bench, 'batches: 256 callers', USUAL, ['headgate'], {
       'headgate, 16 callers': [rate, redisCpu, clientCpu, wire],
