@@ -209,7 +209,7 @@ describe('a store on a cluster', () => {
     expect(faults).toEqual([])
   })
 
-  it('is no matter of a single node: CROSSSLOT and MOVED are counted, and policies decide', async () => {
+  it('is no matter of a single node: CROSSSLOT and MOVED are counted, and policies decide (SGrondin/bottleneck#180)', async () => {
     const cluster = await started(0)
     const store = redisStore((CLIENTS[0] as (typeof CLIENTS)[number]).make(cluster.servers[0]?.url as string))
     const engine = createEngine({ store, timeoutMs: 1000 })
