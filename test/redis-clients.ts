@@ -64,15 +64,25 @@ export const CLUSTER_CLIENTS: readonly {
   make(urls: readonly string[]): ClusterClientOfStore
 }[] = [
   { name: 'ioredis 5', make: (urls) => new Cluster5([...urls], { lazyConnect: true }) },
-  { name: 'ioredis 6', make: (urls) => new Cluster6(urls.map(hostAndPort), { lazyConnect: true }) },
+  {
+    name: 'ioredis 6',
+    make: (urls) => new Cluster6(urls.map(hostAndPort), { lazyConnect: true, redisOptions: loginOf(urls) }),
+  },
   { name: 'node-redis 5', make: (urls) => createCluster5({ rootNodes: urls.map((url) => ({ url })) }) },
   {
     name: 'node-redis 6',
-    make: (urls) => createCluster6({ rootNodes: urls.map((url) => ({ socket: hostAndPort(url) })) }),
+    make: (urls) =>
+      createCluster6({ rootNodes: urls.map((url) => ({ socket: hostAndPort(url) })), defaults: loginOf(urls) }),
   },
 ]
 
 function hostAndPort(url: string): { host: string; port: number } {
   const { hostname, port } = new URL(url)
   return { host: hostname, port: Number(port) }
+}
+
+/** Of all servers, where their URLs have one. */
+function loginOf([url = '']: readonly string[]): { username?: string; password?: string } {
+  const { username, password } = new URL(url)
+  return password === '' ? {} : { username, password }
 }

@@ -227,43 +227,6 @@ describe('a store on a cluster', () => {
     expect(faults[0]).toBe('cluster CROSSSLOT')
   })
 
-  it('that runs no scripts is told of once, and which promise is void', async () => {
-    const warnings: string[] = []
-    const listen = (warning: Error & { code?: string }) => {
-      if (warning.code === 'HEADGATE_NO_SCRIPTS') warnings.push(warning.message)
-    }
-    process.on('warning', listen)
-    ends.push(() => process.off('warning', listen))
-    const cluster = await started(0, '--rename-command', 'SCRIPT', '', '--rename-command', 'EVALSHA', '')
-    const { engine } = engineOn(cluster, ANY, 500)
-    const reasons: string[] = []
-    engine.on('degraded', ({ kind }) => reasons.push(kind))
-    await until(
-      'told of missing scripts',
-      async () => (await engine.check([item('ann')])).degraded && reasons.length > 0,
-      5000,
-    )
-    expect(reasons[0]).toBe('script')
-    await sleep(300)
-    expect(warnings).toHaveLength(1)
-    expect(warnings[0]).toMatch(
-      /refuses SCRIPT LOAD \(ERR unknown command 'SCRIPT'\).*each process counts for itself by onStoreFailure/,
-    )
-  })
-
-  it("needs the servers' TIME, and fails loudly without (otovo/redis-rate-limiters PR#11)", async () => {
-    const cluster = await started(0, '--rename-command', 'TIME', '')
-    const { engine } = engineOn(cluster, ANY, 500)
-    const reasons: string[] = []
-    engine.on('degraded', ({ reason }) => reasons.push(reason))
-    await until(
-      'told of a missing TIME',
-      async () => (await engine.check([item('ann')])).degraded && reasons.length > 0,
-      5000,
-    )
-    expect(reasons[0]).toMatch(/refuses TIME/)
-  })
-
   it('decides the limits of a dead node by their policy and all others exactly, each settled where it was charged', async () => {
     const cluster = await started(0, '--cluster-require-full-coverage', 'no')
     const { engine } = engineOn(cluster, ANY, 500)
