@@ -82,9 +82,9 @@ afterAll(async () => {
   await server.stop()
 })
 
-function open(): Engine {
+function open(timeoutMs = 1000): Engine {
   const store = redisStore(new Redis(server.url, { lazyConnect: true }))
-  const engine = createEngine({ store })
+  const engine = createEngine({ store, timeoutMs })
   engines.push([engine, store])
   return engine
 }
@@ -165,6 +165,15 @@ describe('a lease', () => {
     expect(await engine.check(leased(DAY))).toMatchObject({ allowed: false, reason: 'blocked' })
   })
 
+  it('is recalled by a check elsewhere under numbers by which too much is lent', async () => {
+    const [engine, other] = [open(), open()]
+    await checkUntil(engine, leased(DAY), 30_000)
+    await expect.poll(() => engine.strandedUnits).toBeGreaterThan(100)
+    await other.check(leased(fixedWindow({ limit: 1000, period: '1d', align: 'first-hit' })))
+    // Earlier than what is idle goes back by itself.
+    await expect.poll(() => engine.strandedUnits, { timeout: 60, interval: 5 }).toBe(0)
+  })
+
   it('is given back before this engine resets or blocks the counter', async () => {
     const engine = open()
     await checkUntil(engine, leased(DAY), 3000)
@@ -177,7 +186,7 @@ describe('a lease', () => {
   })
 
   it('goes on while Redis does not answer, but not beyond its end', async () => {
-    const engine = open()
+    const engine = open(50)
     await checkUntil(engine, leased(DAY), 30_000)
     await expect.poll(() => engine.strandedUnits).toBeGreaterThan(20)
     server.pause()

@@ -245,6 +245,21 @@ afterEach(() => {
 })
 
 describe('what is taken ahead', () => {
+  it('does not drain: of 1600/s, 100 that A took at 0 s are not there for B at 1 s, while A may still use them', () => {
+    let nowUs = START_US
+    const store = memoryStore({ clock: () => nowUs })
+    const limit = tokenBucket({ limit: 1600, period: '1s' })
+    const part: Part = { name: 'l', limit, space: 'l:', value: 'k', cost: 1, onStoreFailure: 'local' }
+    const ask = (name: 'lease' | 'take-up-to', ...args: number[]) =>
+      store.judge({ parts: [part], peek: false, operation: { name, args } }).result
+    expect(ask('lease', 1, 500, 0)).toBe(100)
+    nowUs += 999_999
+    expect(ask('take-up-to', 1600)).toBe(1500)
+    // A has used 40 and gives the rest back: those 40 drain from now on.
+    expect(ask('lease', 1, 0, 40)).toBe(0)
+    expect(ask('take-up-to', 1600)).toBe(60)
+  })
+
   it('keeps the law of the limit on the instants of use, whatever is lost and whoever dies, and ends', async () => {
     let leased = 0
     await fc.assert(

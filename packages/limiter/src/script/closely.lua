@@ -46,7 +46,7 @@ builders.closely = function()
         local leased = room('leases').units_of(mark)
         behind = behind + leased
         -- a limit that was lowered has lent too much
-        if state and leased > room('leases').most_of(most) and is_foreign(limit, own, state) then recalled[key] = true end
+        if leased > room('leases').most_of(most) then recalled[key] = true end
       end
       if behind > most then behind = most end
     end

@@ -1618,7 +1618,7 @@ builders.closely = function()
       if mark[5] ~= '' then
         local leased = room('leases').units_of(mark)
         behind = behind + leased
-        if state and leased > room('leases').most_of(most) and is_foreign(limit, own, state) then recalled[key] = true end
+        if leased > room('leases').most_of(most) then recalled[key] = true end
       end
       if behind > most then behind = most end
     end

@@ -1621,7 +1621,7 @@ builders.closely = function()
       if mark[5] ~= '' then
         local leased = room('leases').units_of(mark)
         behind = behind + leased
-        if state and leased > room('leases').most_of(most) and is_foreign(limit, own, state) then recalled[key] = true end
+        if leased > room('leases').most_of(most) then recalled[key] = true end
       end
       if behind > most then behind = most end
     end
@@ -2104,4 +2104,4 @@ reply[3] = garbage
 return reply
 `
 
-export const DECIDE_SHA1 = 'bbc421169a060215d70eb6718de48fd4df15e99b'
+export const DECIDE_SHA1 = '907f2c36826fcf15c27ff3329e247a2922693599'

@@ -1620,7 +1620,7 @@ builders.closely = function()
       if mark[5] ~= '' then
         local leased = room('leases').units_of(mark)
         behind = behind + leased
-        if state and leased > room('leases').most_of(most) and is_foreign(limit, own, state) then recalled[key] = true end
+        if leased > room('leases').most_of(most) then recalled[key] = true end
       end
       if behind > most then behind = most end
     end
@@ -2103,4 +2103,4 @@ reply[3] = garbage
 return reply
 `
 
-export const DECIDE_TEST_SHA1 = '751762209a1a6adbaf2c3b88d09c23727d8cfb24'
+export const DECIDE_TEST_SHA1 = 'ee04509743abc427e49ede6fc61afa4e5ef8d382'
