@@ -1,5 +1,6 @@
 import { Socket } from 'node:net'
 import { GlideClient, type GlideClientConfiguration, Logger } from '@valkey/valkey-glide'
+import type { RedisClient, RedisCluster } from 'headgate/redis'
 import { Cluster as Cluster5, Redis as Redis5 } from 'ioredis-5'
 import { Cluster as Cluster6, Redis as Redis6 } from 'ioredis-6'
 import { Redis as Iovalkey } from 'iovalkey'
@@ -9,20 +10,15 @@ import { createClient as createClient6, createCluster as createCluster6 } from '
 // It writes every fault to the console.
 Logger.setLoggerConfig('off')
 
-/** What the tests need of every client; whatever else it is, `redisStore` takes it. */
+/**
+ * What the tests need of every client; whatever else it is, `redisStore` takes it. (By their own types: the compiler
+ * would need half a minute to find that the clients of node-redis are what they are.)
+ */
 export interface TestClient {
   readonly name: string
   /** Not connected, and never told to: the store makes a connection of its own from its settings. */
-  make(url: string): ClientOfStore
+  make(url: string): RedisClient
 }
-
-export type ClientOfStore =
-  | Redis5
-  | Redis6
-  | Iovalkey
-  | ReturnType<typeof createClient5>
-  | ReturnType<typeof createClient6>
-  | GlideClient
 
 export const CLIENTS: readonly TestClient[] = [
   { name: 'ioredis 5', make: (url) => new Redis5(url, { lazyConnect: true }) },
@@ -52,27 +48,31 @@ export function glideSettings(url: string): GlideClientConfiguration {
   }
 }
 
-export type ClusterClientOfStore =
-  | Cluster5
-  | Cluster6
-  | ReturnType<typeof createCluster5>
-  | ReturnType<typeof createCluster6>
-
 /** The same of clients of a whole cluster; they are told of some of its servers. */
 export const CLUSTER_CLIENTS: readonly {
   readonly name: string
-  make(urls: readonly string[]): ClusterClientOfStore
+  make(urls: readonly string[]): RedisCluster
 }[] = [
   { name: 'ioredis 5', make: (urls) => new Cluster5([...urls], { lazyConnect: true }) },
-  { name: 'ioredis 6', make: (urls) => new Cluster6(urls.map(hostAndPort), { lazyConnect: true }) },
+  {
+    name: 'ioredis 6',
+    make: (urls) => new Cluster6(urls.map(hostAndPort), { lazyConnect: true, redisOptions: loginOf(urls) }),
+  },
   { name: 'node-redis 5', make: (urls) => createCluster5({ rootNodes: urls.map((url) => ({ url })) }) },
   {
     name: 'node-redis 6',
-    make: (urls) => createCluster6({ rootNodes: urls.map((url) => ({ socket: hostAndPort(url) })) }),
+    make: (urls) =>
+      createCluster6({ rootNodes: urls.map((url) => ({ socket: hostAndPort(url) })), defaults: loginOf(urls) }),
   },
 ]
 
 function hostAndPort(url: string): { host: string; port: number } {
   const { hostname, port } = new URL(url)
   return { host: hostname, port: Number(port) }
+}
+
+/** Of all servers, where their URLs have one. */
+function loginOf([url = '']: readonly string[]): { username?: string; password?: string } {
+  const { username, password } = new URL(url)
+  return password === '' ? {} : { username, password }
 }

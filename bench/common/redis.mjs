@@ -17,11 +17,12 @@ export async function freePort() {
   return port
 }
 
-export async function startRedis(onPort) {
+/** @param settings further ones, such as `'--cluster-enabled', 'yes'` */
+export async function startRedis(onPort, settings = []) {
   const port = onPort ?? (await freePort())
   const folder = mkdtempSync(join(tmpdir(), 'headgate-bench-'))
   const args = ['--port', `${port}`, '--bind', '127.0.0.1', '--save', '', '--appendonly', 'no', '--dir', folder]
-  const child = spawn('redis-server', args, { stdio: 'ignore' })
+  const child = spawn('redis-server', [...args, ...settings], { stdio: 'ignore' })
   const exited = once(child, 'exit')
   // Its retries also wait for the server to come up.
   const client = new Redis({ host: '127.0.0.1', port, maxRetriesPerRequest: 100 })

@@ -3,7 +3,7 @@
 // README.md says why each option is as it is.
 import { createLimiter, memoryStore, tokenBucket } from 'headgate'
 import { redisStore } from 'headgate/redis'
-import { Redis } from 'ioredis'
+import { Cluster, Redis } from 'ioredis'
 import { RedisStore } from 'rate-limit-redis'
 import { RateLimiterMemory, RateLimiterRedis, RateLimiterUnion } from 'rate-limiter-flexible'
 
@@ -18,6 +18,9 @@ async function connect(port, options) {
   return client
 }
 
+/** A client of the whole cluster, that is told of one node. */
+const clusterAt = (port) => new Cluster([{ host: '127.0.0.1', port }], { enableOfflineQueue: false, lazyConnect: true })
+
 const bucket = ({ limit }) => tokenBucket({ limit, period: '1d' })
 const points = ({ limit }, keyPrefix) => ({ points: limit, duration: DAY, keyPrefix })
 export const headgateOk = (decision) => decision.allowed && decision.source === 'store' && !decision.degraded
@@ -27,6 +30,13 @@ export async function headgateStore({ port }) {
   const client = await connect(port)
   // The store makes a connection of its own; the first check waits for it.
   return { client, store: redisStore(client, { prefix: PREFIX }) }
+}
+
+async function flexibleCluster(spec, options) {
+  const storeClient = new Cluster([{ host: '127.0.0.1', port: spec.port }], { lazyConnect: true, ...options })
+  await storeClient.connect()
+  const limiter = new RateLimiterRedis({ storeClient, ...points(spec, `${PREFIX}:${NAME}`) })
+  return { check: (key) => limiter.consume(key), ok: flexibleOk }
 }
 
 async function flexibleLimiter(spec, own, options) {
@@ -54,6 +64,18 @@ async function rateLimitRedis({ port, limit }, options) {
   return { check: (key) => store.increment(key), ok: (info) => info.totalHits <= limit }
 }
 
+/** As 64 instances that are not busy: each store has one check at a time, so that each is a call of its own. */
+async function alone(spec, contender) {
+  const limiters = await Promise.all(Array.from({ length: 64 }, () => contender(spec)))
+  async function check(key) {
+    const limiter = limiters.pop()
+    const decision = await limiter.check(key)
+    limiters.push(limiter)
+    return decision
+  }
+  return { check, ok: headgateOk }
+}
+
 const autoPipelining = { enableAutoPipelining: true }
 
 /** Name → what makes it, from the port of Redis and the limit a day (one that is never reached). */
@@ -64,15 +86,14 @@ export const contenders = {
     return { check: (key) => limiter.check(key), ok: headgateOk, client }
   },
   async 'headgate, alone on 64 connections'(spec) {
-    const limiters = await Promise.all(Array.from({ length: 64 }, () => contenders.headgate(spec)))
-    // As 64 instances that are not busy: each connection has one check at a time, so that each is a call of its own.
-    async function check(key) {
-      const limiter = limiters.pop()
-      const decision = await limiter.check(key)
-      limiters.push(limiter)
-      return decision
-    }
-    return { check, ok: headgateOk }
+    return alone(spec, contenders.headgate)
+  },
+  'headgate, cluster'(spec) {
+    const limiter = createLimiter({ name: NAME, store: redisStore(clusterAt(spec.port)), limit: bucket(spec) })
+    return { check: (key) => limiter.check(key), ok: headgateOk }
+  },
+  async 'headgate, cluster, alone on 64 connections'(spec) {
+    return alone(spec, contenders['headgate, cluster'])
   },
   async 'headgate, three limits'(spec) {
     const { store } = await headgateStore(spec)
@@ -85,12 +106,19 @@ export const contenders = {
     const limiter = createLimiter({ name: NAME, store, limit: bucket(spec) })
     return { check: (key) => limiter.check(key), ok: ({ allowed, source }) => !allowed && source === 'deny-cache' }
   },
+  async 'headgate, lease'(spec) {
+    const { store } = await headgateStore(spec)
+    const limiter = createLimiter({ name: NAME, store, limit: bucket(spec), accuracy: 'lease' })
+    return { check: (key) => limiter.check(key), ok: ({ allowed, degraded }) => allowed && !degraded }
+  },
   async 'headgate, memory'(spec) {
     const limiter = createLimiter({ name: NAME, store: memoryStore(), limit: bucket(spec) })
     return { check: (key) => limiter.check(key), ok: headgateOk }
   },
   'rate-limiter-flexible': (spec) => flexible(spec),
   'rate-limiter-flexible, pipelining': (spec) => flexible(spec, autoPipelining),
+  'rate-limiter-flexible, cluster': (spec) => flexibleCluster(spec),
+  'rate-limiter-flexible, cluster, pipelining': (spec) => flexibleCluster(spec, autoPipelining),
   async 'rate-limiter-flexible, refused'(spec) {
     const { limiter } = await flexibleLimiter(spec, { inMemoryBlockOnConsumed: spec.limit + 1 })
     return { check: (key) => limiter.consume(key).catch((res) => res), ok: (res) => res.remainingPoints === 0 }

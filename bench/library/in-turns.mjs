@@ -16,6 +16,7 @@ const variants = {
   'headgate, one process': { contender: 'headgate', processes: 1 },
   'headgate, 16 callers': { contender: 'headgate', callers: 16 },
   'headgate, alone on 64 connections': { callers: 64 },
+  'headgate, cluster, alone on 64 connections': { callers: 64 },
   'headgate, 1,000 keys': { contender: 'headgate', keys: 1000 },
 }
 

@@ -1,4 +1,5 @@
 // The library's rows: what is run in each, and which of its numbers are held against which target.
+import { startCluster } from '../common/cluster.mjs'
 import { compare, statement } from '../common/lines.mjs'
 import { spread } from '../common/numbers.mjs'
 import { announcements } from './announcements.mjs'
@@ -55,11 +56,36 @@ export const rows = {
     return { runs, lines }
   },
 
+  lease: async (bench) => {
+    const work = 'one hot key, leased'
+    const { runs, lines } = await inTurns(bench, work, HOT, ['headgate, lease'], {
+      headgate: [rate, redisCpu, clientCpu, wire],
+    })
+    const own = spread(runs['headgate, lease'].map(rate.of))
+    lines.push(statement({ work, measure: 'decisions/s', atLeast: 1_000_000 }, { own, value: own, runs: [] }))
+    return { runs, lines }
+  },
+
   batches: (bench) =>
     inTurns(bench, 'batches: 256 callers', USUAL, ['headgate'], {
       'headgate, 16 callers': [rate, redisCpu, clientCpu, wire],
       'headgate, alone on 64 connections': [rate, redisCpu, clientCpu, wire],
     }),
+
+  async cluster(bench) {
+    bench.progress('cluster: three masters begin')
+    const redis = await startCluster()
+    const measures = [rate, redisCpu, clientCpu, wire]
+    try {
+      return await inTurns({ ...bench, redis }, 'Cluster of three masters', USUAL, ['headgate, cluster'], {
+        'headgate, cluster, alone on 64 connections': measures,
+        'rate-limiter-flexible, cluster': measures,
+        'rate-limiter-flexible, cluster, pipelining': measures,
+      })
+    } finally {
+      await redis.stop()
+    }
+  },
 
   latency,
   announcements,

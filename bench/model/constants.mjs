@@ -34,6 +34,8 @@ export function constants() {
     wireAlone: measured(library, 'batches', 'headgate, alone on 64 connections', 'wireBytes'),
     wireFull: measured(library, 'batches', 'headgate', 'wireBytes'),
     hotUs: measured(library, 'hot-key', 'headgate', 'redisUs'),
+    clusterUs: measured(library, 'cluster', 'headgate, cluster', 'redisUs'),
+    clusterAloneUs: measured(library, 'cluster', 'headgate, cluster, alone on 64 connections', 'redisUs'),
     thousandKeysUs: measured(library, 'keys', 'headgate, 1,000 keys', 'redisUs'),
     millionKeysUs: measured(library, 'keys', 'headgate', 'redisUs'),
     deliveryUs: measured(library, 'announcements', 'announcements', 'deliveryUs'),

@@ -1,5 +1,5 @@
 // A key that is asked for more than its limit, by callers spread over instances that each repeat a refusal for as long as
-// it must still be one. Not built yet: this is what it would do.
+// it must still be one. This is a simulation of many instances.
 import { randomOf } from '../accuracy/traces.mjs'
 
 const SECONDS = 20

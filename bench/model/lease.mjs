@@ -1,13 +1,16 @@
 // One key whose instances take units ahead: a slice each, as long as a slice should last at their rate, and at most their
-// part of what may lie idle. Held units do not drain; spent ones do, from when they are reported. Not built yet: this is
-// what it would do.
+// part of what may lie idle. Held units do not drain; spent ones do, from when they are reported. It is the mechanism of
+// packages/limiter/src/lease.ts without its background: each request that finds nothing asks, and gets its slice at once.
 import { randomOf } from '../accuracy/traces.mjs'
 
 const SECONDS = 5
 /** How long a slice should last, and when what is left of it goes back, in s. */
-const SLICE_S = 0.1
-/** The most of a burst that may be held ahead, by all instances together. */
-const MOST_HELD = 0.2
+const SLICE_S = 0.02
+const LASTS_S = 0.1
+/** The most of a burst that may be held ahead, by all instances together and by one, and the least that is worth it. */
+const MOST_HELD = 1 / 16
+const OWN_SHARE = 1 / 50
+const LEAST = 4
 
 /**
  * @param {{ instances: number, asked: number, rate: number, burst: number }} load requests and units a second
@@ -43,12 +46,13 @@ export function withLeases({ instances, asked, rate, burst }) {
   function take(instance, now) {
     if (spent[instance] + unused[instance] > 0) give(instance, now)
     else count.calls++
-    const granted = Math.max(0, Math.min(slice, Math.floor(burst - store.level(now) - held)))
+    const room = Math.min(burst - store.level(now), burst * MOST_HELD) - held
+    const granted = Math.max(0, Math.min(slice, Math.floor(room)))
     held += granted
     unused[instance] = granted
     idle.now += granted
-    ends[instance] = now + SLICE_S
-    if (granted > 0) ending.push([now + SLICE_S, instance])
+    ends[instance] = now + LASTS_S
+    if (granted > 0) ending.push([now + LASTS_S, instance])
   }
 
   let last = 0
@@ -65,10 +69,15 @@ export function withLeases({ instances, asked, rate, burst }) {
     const instance = Math.floor(random() * instances)
     if (unused[instance] === 0) take(instance, now)
     idle.most = Math.max(idle.most, idle.now)
-    if (unused[instance] === 0) continue
-    unused[instance]--
-    idle.now--
-    spent[instance]++
+    if (unused[instance] > 0) {
+      unused[instance]--
+      idle.now--
+      spent[instance]++
+    } else {
+      // Nothing was to be had ahead: the store decides this one.
+      if (store.level(now) + held + 1 > burst) continue
+      store.add(now, 1)
+    }
     count.admitted += law.add(now, 1)
     count.overshoot = Math.max(count.overshoot, law.level(now) - burst)
   }
@@ -85,8 +94,8 @@ export function withLeases({ instances, asked, rate, burst }) {
 /** As long as a slice should last, and no more than an instance's part of what may be held. */
 function sliceOf({ instances, asked, burst }) {
   const byRate = Math.ceil((asked / instances) * SLICE_S)
-  const byBudget = Math.floor((MOST_HELD * burst) / instances)
-  return Math.max(1, Math.min(byRate, byBudget))
+  const units = Math.min(byRate, Math.floor(burst * OWN_SHARE))
+  return units < LEAST ? 1 : units
 }
 
 function bucketOf(rate) {

@@ -16,6 +16,11 @@ const constantsTable = (c) =>
       ['a call of the script, besides its checks: Redis CPU', cell(c.callUs, 1, 'µs'), '`batches`'],
       ['a check within a call: Redis CPU', cell(c.checkUs, 1, 'µs'), '`batches`'],
       ['a check of one hot key, in full batches: Redis CPU', cell(c.hotUs, 1, 'µs'), '`hot-key`'],
+      [
+        'on three masters, a check in shared calls and one alone: Redis CPU of all three',
+        `${cell(c.clusterUs, 1)} and ${cell(c.clusterAloneUs, 1, 'µs')}`,
+        '`cluster`',
+      ],
       ['a million keys instead of a thousand: Redis CPU of a check', factor(c), '`keys`'],
       ['an announcement, for each subscriber: Redis CPU', cell(c.deliveryUs, 1, 'µs'), '`announcements`'],
       [

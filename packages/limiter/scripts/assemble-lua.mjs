@@ -18,6 +18,7 @@ const parts = [
   'algorithms/sliding-log/sliding-log.lua',
   'algorithms/concurrency/concurrency.lua',
   'script/marks.lua',
+  'script/leases.lua',
   'script/decide.lua',
   'script/closely.lua',
   'script/places.lua',

@@ -7,6 +7,7 @@ import { type EngineEvents, Events } from './events.ts'
 import { Door } from './failure/door.ts'
 import { Policy } from './failure/policy.ts'
 import { Groups } from './groups.ts'
+import { Leases } from './lease.ts'
 import { type AcquireOptions, standsInLine } from './line.ts'
 import {
   type BlockOptions,
@@ -38,6 +39,8 @@ export interface EngineOptions {
 export interface Engine {
   /** True while decisions are made without the store. */
   readonly degraded: boolean
+  /** Units that this process has taken ahead and not used. */
+  readonly strandedUnits: number
   /**
    * Charges every limit, or none.
    * @throws InvalidArgumentError (rejected) before anything is charged
@@ -108,6 +111,8 @@ export class EngineCore implements Engine {
   private readonly door: Door | undefined
   /** Repeats what the store refused. */
   private readonly denied: DenyCache | undefined
+  /** Admits from what the store gave ahead. */
+  private readonly leases: Leases | undefined
   /** Decides while a remote store is away. */
   private readonly local = memoryStore({ maxKeys: MAX_LOCAL_KEYS })
   private policy: Policy | undefined
@@ -142,6 +147,7 @@ export class EngineCore implements Engine {
     if (store.kind === 'remote') {
       this.door = this.openDoor(store, instances)
       if (denied !== undefined) this.denied = denied
+      this.leases = new Leases(store, timeoutMs)
       this.unwatchChanges = denied && store.watchChanges?.(denied.listener)
     }
     this.split = new Split((check, where) => this.operate(check, where))
@@ -154,6 +160,10 @@ export class EngineCore implements Engine {
 
   get degraded(): boolean {
     return this.door?.degraded ?? false
+  }
+
+  get strandedUnits(): number {
+    return this.leases?.stranded ?? 0
   }
 
   check(items: readonly CheckItem[], options?: CheckOptions): Promise<Decision> {
@@ -202,7 +212,7 @@ export class EngineCore implements Engine {
 
   async close(): Promise<void> {
     this.closed = true
-    await this.operations.close()
+    await Promise.all([this.operations.close(), this.leases?.close()])
     this.door?.close()
     this.unwatch?.()
     this.unwatchChanges?.()
@@ -244,6 +254,7 @@ export class EngineCore implements Engine {
     if (this.store.kind === 'local') return results(check, this.store.judge(check))
     try {
       this.denied?.doubt(check)
+      this.leases?.yield(check)
       return results(check, await this.store.run(check, performance.now() + this.timeoutMs))
     } catch (error) {
       const { name } = check.operation as Operation
@@ -264,6 +275,9 @@ export class EngineCore implements Engine {
     const { door } = this
     if (door === undefined)
       return Promise.resolve(deriveDecision(check, (this.store as LocalStore).judge(check), 'store', false))
+    // Also where the store is away: what was taken before is ours.
+    const leased = this.leases?.find(check)
+    if (leased !== undefined) return Promise.resolve(leased)
     const deadlineMs = performance.now() + this.timeoutMs
     const ask = (each: Check) => {
       // Without the store the limits' policies decide, not what it said before.

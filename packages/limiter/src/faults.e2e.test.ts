@@ -194,17 +194,6 @@ describe.each(Object.entries(stores))('faults of other limiters are impossible %
     },
   )
 
-  it.each([1, 2, 10])(
-    'exactly %d pass, remaining counts down to 0 and stays (upstash/ratelimit-js PR#157)',
-    async (n) => {
-      for (const limit of [tokenBucket({ limit: n, period: '1m' }), fixedWindow({ limit: n, period: '1m' })]) {
-        const seen: number[] = []
-        for (let i = 0; i < n + 3; i++) seen.push(...left(await take(limit, 1, limit.algorithm)))
-        expect(seen).toEqual([...Array.from({ length: n }, (__, i) => n - 1 - i), 0, 0, 0])
-      }
-    },
-  )
-
   it.each([
     -1,
     -1e9,
@@ -428,22 +417,6 @@ describe.each(Object.entries(stores))('faults of other limiters are impossible %
 })
 
 describe('with Redis away, the share of one instance', () => {
-  it.each([1, 2, 10])('admits exactly %d, as the store would (koajs/ratelimit#56)', async (n) => {
-    const gone = new Redis({ port: 1, lazyConnect: true })
-    const store = redisStore(gone)
-    const engine = createEngine({ store })
-    const items = [{ name: 'limit', limit: tokenBucket({ limit: n, period: '1h' }), key: 'ann' }]
-    const seen: (number | undefined)[] = []
-    for (let i = 0; i < n + 2; i++) {
-      const decision = await engine.check(items)
-      expect([decision.source, decision.degraded]).toEqual(['local', true])
-      seen.push(decision.limits[0]?.remaining)
-    }
-    expect(seen).toEqual([...Array.from({ length: n }, (_, i) => n - 1 - i), 0, 0])
-    await engine.close()
-    await store.close()
-  })
-
   it('charges all limits of a check or none (ravangen/graphql-rate-limit#129)', async () => {
     const store = redisStore(new Redis({ port: 1, lazyConnect: true }))
     const engine = createEngine({ store })

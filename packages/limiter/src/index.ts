@@ -33,7 +33,7 @@ export type {
   ReserveOptions,
 } from './operations.ts'
 export { refuseUnknown } from './options.ts'
-export type { CheckItem } from './part.ts'
+export type { Accuracy, CheckItem } from './part.ts'
 export type { MatchedRule, RuleMatch, RuleRequest, RuleSet } from './rule-set.ts'
 export {
   type ChangeListener,

@@ -44,6 +44,8 @@ export interface Limit<S extends State = State> {
   readonly books?: boolean
   /** What is taken is held under an id until it is released or lapses. */
   readonly holdsSlots?: boolean
+  /** Whether units can be taken ahead: its states can be charged at an instant that is past. */
+  readonly leases?: boolean
 
   /** `wire` at an instant of the store, where the parameters depend on it. */
   wireAt?(nowUs: number): readonly number[]
@@ -95,6 +97,8 @@ export interface Limit<S extends State = State> {
   exhausted?(atUs: number): S
   /** Of what was just taken: an instant by which it can be given back (see {@link Codec.give}). */
   receiptUs(view: readonly number[], at: number, nowUs: number): number
+  /** The instant at which units that were taken ahead are worth nothing any more. Absent: there is none. */
+  leaseEndUs?(view: readonly number[], at: number): number
   /** Fills in what a caller is told of a view; `cost` is what was asked (waits are 0 where it fits). */
   tell(view: readonly number[], at: number, nowUs: number, cost: number, status: LimitNumbers): void
   /** The fair share of one of `instances` (≥ 1) processes that no longer share a store. */
@@ -132,4 +136,9 @@ export interface Codec<S extends State = State> {
    * @returns how many units came back, rounded to whole ones
    */
   give(state: S, nowUs: number, units: number, receiptUs: number, chargedUs: number, again: boolean): number
+  /**
+   * Charges units at an instant that may be past, under the state's own numbers; where the state is of a later one, at
+   * that. Absent: units of this algorithm cannot be taken ahead.
+   */
+  spend?(state: S, atUs: number, units: number): void
 }

@@ -43,7 +43,7 @@ describe('a bad option of createLimiter', () => {
     ['null for a policy', { ...good, onStoreFailure: null }, 'onStoreFailure'],
     ['text for a time-out', { ...good, timeoutMs: '50' }, 'timeoutMs'],
     ['no instances', { ...good, instances: 0 }, 'instances'],
-    ['an accuracy to come', { ...good, accuracy: 'lease' }, 'accuracy'],
+    ['an unknown accuracy', { ...good, accuracy: 'roughly' }, 'accuracy'],
   ]
   it.each(cases)('%s is refused by its name', (_, options, argument) => {
     const create = () => createLimiter(options as LimiterOptions)

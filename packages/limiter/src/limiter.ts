@@ -8,7 +8,7 @@ import type { Limit } from './limit.ts'
 import type { AcquireOptions } from './line.ts'
 import type { BlockOptions, Grant, RefundOptions, Reservation, Reserved, ReserveOptions } from './operations.ts'
 import { refuseUnknown } from './options.ts'
-import { costOf, MAX_PARTS, policyOf } from './part.ts'
+import { type Accuracy, accuracyOf, costOf, MAX_PARTS, policyOf } from './part.ts'
 import type { Part, Store } from './store.ts'
 import type { CheckOptions } from './ways.ts'
 import { type WrapOptions, wrap } from './wrap.ts'
@@ -29,8 +29,8 @@ export interface LimiterOptions<Names extends string = string> {
   instances?: number
   /** How refusals are repeated without asking a store behind a network; `false`: never. */
   denyCache?: DenyCacheOptions | false
-  /** Only `exact` so far. */
-  accuracy?: 'exact'
+  /** `lease`: this process may take units ahead of a store behind a network and decide from them; default `exact`. */
+  accuracy?: Accuracy
 }
 
 /** One key for a one-limit limiter, else one for each limit; `''` is a valid key (a global limit's). */
@@ -122,6 +122,7 @@ class LimiterCore implements Limiter {
   readonly name: string
   private readonly engine: EngineCore
   private readonly onStoreFailure: LibraryFailurePolicy
+  private readonly accuracy: Accuracy
   private readonly single: boolean
   private readonly limits: readonly Named[]
   private readonly release: () => void
@@ -135,11 +136,9 @@ class LimiterCore implements Limiter {
         `${show(name)} is not a letter or digit, then up to 63 of A-Z a-z 0-9 . _ -`,
       )
     }
-    if (options.accuracy !== undefined && options.accuracy !== 'exact') {
-      throw new InvalidArgumentError('accuracy', `${show(options.accuracy)} is not supported yet; there is 'exact'`)
-    }
     this.name = name
     this.onStoreFailure = policyOf(onStoreFailure)
+    this.accuracy = accuracyOf(options.accuracy)
     this.single = options.limit !== undefined
     this.limits = limitsOf(options)
     const { timeoutMs, instances, denyCache } = options
@@ -257,7 +256,8 @@ class LimiterCore implements Limiter {
     if (typeof key !== 'string') {
       throw new InvalidArgumentError(this.single ? 'key' : `keys.${name}`, `${show(key)} is not a string`)
     }
-    return { rule, name, limit, space, value: encodeValue(key), cost, onStoreFailure: this.onStoreFailure }
+    const { onStoreFailure, accuracy } = this
+    return { rule, name, limit, space, value: encodeValue(key), cost, onStoreFailure, accuracy }
   }
 
   private listed(): string {

@@ -32,11 +32,16 @@ export interface CheckItem {
   readonly group?: 'enforced' | 'shadow' | 'candidate'
   /** Default `local`. */
   readonly onStoreFailure?: LibraryFailurePolicy | undefined
+  /** `lease`: this process may take units ahead and decide from them; default `exact`. */
+  readonly accuracy?: Accuracy | undefined
   /** Blocks the key for `blockMs` at the last of so many refusals by this limit within a time. */
   readonly penalty?: Penalty | undefined
   /** Of `acquire`: how long this limit lets wait; default: its `timeoutMs`. */
   readonly maxWaitMs?: number | undefined
 }
+
+/** Whether every decision asks the store, or units may be taken from it ahead. */
+export type Accuracy = 'exact' | 'lease'
 
 /** What names a part's counter: its key without the store's prefix. */
 export function keyOf({ space, value }: Part): string {
@@ -182,6 +187,7 @@ export function partOf(item: CheckItem): Part {
     cost: costOf(cost),
     onStoreFailure: policyOf(onStoreFailure),
     ...(item.maxWaitMs === undefined ? undefined : { maxWaitMs: spanOf(item.maxWaitMs, 'maxWaitMs', 0) }),
+    ...(item.accuracy === undefined ? undefined : { accuracy: accuracyOf(item.accuracy) }),
   }
 }
 
@@ -195,6 +201,12 @@ export function costOf(cost: unknown): number {
 export function policyOf(policy: LibraryFailurePolicy): LibraryFailurePolicy {
   if (POLICIES.includes(policy)) return policy
   throw new InvalidArgumentError('onStoreFailure', `${show(policy)} is none of ${POLICIES.join(', ')}`)
+}
+
+/** @throws InvalidArgumentError */
+export function accuracyOf(accuracy: Accuracy = 'exact'): Accuracy {
+  if (accuracy === 'exact' || accuracy === 'lease') return accuracy
+  throw new InvalidArgumentError('accuracy', `${show(accuracy)} is none of exact, lease`)
 }
 
 function keyText(key: unknown, rule: string | undefined): string {

@@ -18,6 +18,8 @@ export interface Part {
   readonly onStoreFailure: LibraryFailurePolicy
   /** How long it lets wait in line; absent: as long as the caller does. */
   readonly maxWaitMs?: number | undefined
+  /** `lease`: units of it may be taken ahead. */
+  readonly accuracy?: 'exact' | 'lease' | undefined
   /** How long the key is blocked at the last refusal that its follower of kind `penalty` counts. */
   readonly blockMs?: number | undefined
 }
@@ -47,6 +49,7 @@ export type OperationName =
   | 'block'
   | 'unblock'
   | 'leave'
+  | 'lease'
   | 'vacate'
 
 export interface Operation {
@@ -147,8 +150,11 @@ export type RoundTripReport = (durationMs: number, checks: number) => void
 
 /** Told of what ends refusals before their time. */
 export interface ChangeListener {
-  /** @param key a counter's, without the store's prefix */
-  readonly onChange: (key: string) => void
+  /**
+   * @param key a counter's, without the store's prefix
+   * @param recalled whether units of it that were taken ahead are to be given back
+   */
+  readonly onChange: (key: string, recalled?: boolean) => void
   /** Whether changes are told of from now on; what was known before may be out of date. */
   readonly onLive: (live: boolean) => void
 }
@@ -171,7 +177,7 @@ export interface RemoteStore {
   probeOf?(server: string, probe: Check): Check | undefined
   /** Tells of what no caller sees: garbage replaced, a promise found void. @returns how to stop */
   watch(report: StoreReport, roundTrip?: RoundTripReport): () => void
-  /** Tells of counters on which a refusal may no longer hold, whoever changed them. Absent: nobody does. @returns how to stop */
+  /** Tells of counters on which a refusal, or a lease, may no longer hold, whoever changed them. Absent: nobody does. @returns how to stop */
   watchChanges?(listener: ChangeListener): () => void
   close(): Promise<void>
 }

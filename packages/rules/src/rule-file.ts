@@ -1,4 +1,4 @@
-import type { CheckItem, Limit, RuleMatch, RuleRequest, RuleSet, StoreFailurePolicy } from 'headgate'
+import type { Accuracy, CheckItem, Limit, RuleMatch, RuleRequest, RuleSet, StoreFailurePolicy } from 'headgate'
 import type { ListenAddress } from './listen.ts'
 import type { PathSettings } from './paths/normalize.ts'
 import type { Problem } from './problem.ts'
@@ -76,6 +76,7 @@ export interface CompiledRule {
   readonly kind: 'limits' | 'allow' | 'deny'
   readonly mode: 'enforce' | 'shadow' | 'off'
   readonly onStoreFailure: StoreFailurePolicy
+  readonly accuracy: Accuracy
   readonly headers: 'standard' | 'legacy' | 'both' | 'off'
   readonly disclose: boolean
   readonly cost: number | CostHeader

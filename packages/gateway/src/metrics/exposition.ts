@@ -45,6 +45,8 @@ function exposeStore(registry: Registry, numbers: Numbers): void {
   gauge(registry, 'headgate_degraded', '1 while decisions are made without the store.', [], () => [
     [{}, Number(numbers.degraded())],
   ])
+  const stranded = 'Units that this process has taken ahead from the store and not used.'
+  gauge(registry, 'headgate_lease_stranded_units', stranded, [], () => [[{}, numbers.strandedUnits()]])
 }
 
 function exposeUpstreams(registry: Registry, { upstreams }: Numbers): void {

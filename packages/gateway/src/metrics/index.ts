@@ -72,8 +72,9 @@ export class Metrics {
   }
 
   /** Counts what an engine reports of its store. @returns how to stop */
-  watch(engine: Pick<Engine, 'degraded' | 'on'>): () => void {
+  watch(engine: Pick<Engine, 'degraded' | 'strandedUnits' | 'on'>): () => void {
     this.#numbers.degraded = () => engine.degraded
+    this.#numbers.strandedUnits = () => engine.strandedUnits
     const { storeErrors, storeTimes } = this.#numbers
     const offError = engine.on('error', ({ kind, count }) => {
       const label = Object.hasOwn(storeErrors, kind) ? kind : 'other'

@@ -243,6 +243,7 @@ describe('metrics', () => {
     const engine = createEngine({ store: away })
     const unwatch = metrics.watch(engine)
     expect((await scrape(metrics)).get('headgate_degraded')).toBe(0)
+    expect((await scrape(metrics)).get('headgate_lease_stranded_units')).toBe(0)
     const limit = tokenBucket({ limit: 9, period: '1s' })
     // The first one tells that nobody has to ask again.
     for (let i = 0; i < 5; i++) await engine.check([{ rule: 'login', name: 'ip', limit, key: 'ann' }])

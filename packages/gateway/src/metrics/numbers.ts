@@ -35,6 +35,8 @@ export class Numbers {
   readonly storeErrors: Record<string, number> = { ...STORE_ERRORS }
   /** Whether decisions are made without the store. */
   degraded: () => boolean = () => false
+  /** Units that were taken ahead and are not used. */
+  strandedUnits: () => number = () => 0
   readonly reloads = { success: 0, failure: 0 }
   lastReloadSuccessful = true
   /** When rules were last loaded, in ms since the Unix epoch. */

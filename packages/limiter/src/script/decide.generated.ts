@@ -290,6 +290,7 @@ local function bucket(code)
     end
     return {
       put = put,
+      leases = code == TOKEN_BUCKET,
       adopt = function(limit, units, now, view, at)
         view[at] = units >= limit[4] and limit[4] * limit[3] or units * limit[3]
       end,
@@ -350,6 +351,15 @@ local function bucket(code)
       receipt = function(limit, view, at, now)
         local us = now + math.floor(view[at] / limit[2])
         return us < MAX_EXACT and us or MAX_EXACT
+      end,
+      spend = function(state, at, units)
+        local since = at > state[3] and at or state[3]
+        local left = drain(state, since)
+        local ahead = ahead_left(state, left)
+        local level = left + units * state[5]
+        state[2] = level < MAX_EXACT and level or MAX_EXACT
+        state[3] = since
+        state[6] = ahead > 0 and ahead + (state[2] - left) or 0
       end,
       give = function(state, now, units, receipt, charged, again)
         local level = drain(state, now)
@@ -417,6 +427,7 @@ builders[FIXED_WINDOW] = function()
   own = {
     view_size = 2,
     params = 5,
+    leases = true,
     covers = function(limit, now)
       return limit[4] ~= 2 or (now >= limit[5] and now < limit[6])
     end,
@@ -519,6 +530,14 @@ builders[FIXED_WINDOW] = function()
     receipt = function(limit, view, at, now)
       if view[at] <= limit[2] or limit[4] == 2 then return view[at + 1] end
       return view[at + 1] + (ceil_div(view[at], limit[2]) - 1) * limit[3]
+    end,
+    lease_end = function(limit, view, at)
+      return view[at + 1]
+    end,
+    spend = function(state, at, units)
+      if at >= state[3] then return end
+      local count = state[2] + units
+      state[2] = count < MAX_EXACT and count or MAX_EXACT
     end,
     give = function(state, now, units, receipt)
       local count, over = roll(state, now)
@@ -1246,15 +1265,19 @@ builders.marks = function()
   local MAX_VACANT = 16
   local TICKET = 24
   local MAX_TICKETS = 1024
+  local LEASE = 24
+  local MAX_LEASES = 1024
   local function unmark(raw)
-    if #raw < 25 then return nil, nil end
-    local _, blocked, held, waiting = struct.unpack('>Bddd', raw)
-    if not (exact(blocked) and exact(held) and exact(waiting)) or held > MAX_HOLDS + 1 + MAX_VACANT or waiting > MAX_TICKETS then return nil, nil end
-    local line = 25 + held * HOLD
-    local rest = line + waiting * TICKET
+    if #raw < 33 then return nil, nil end
+    local _, blocked, held, waiting, leased = struct.unpack('>Bdddd', raw)
+    if not (are_exact(blocked, held) and are_exact(waiting, leased)) then return nil, nil end
+    if held > MAX_HOLDS + 1 + MAX_VACANT or waiting > MAX_TICKETS or leased > MAX_LEASES then return nil, nil end
+    local line = 33 + held * HOLD
+    local leases = line + waiting * TICKET
+    local rest = leases + leased * LEASE
     if #raw < rest then return nil, nil end
-    local pieces = held > 0 and { string.sub(raw, 26, line) } or {}
-    return { blocked, pieces, string.sub(raw, line + 1, rest), held }, string.sub(raw, rest + 1)
+    local pieces = held > 0 and { string.sub(raw, 34, line) } or {}
+    return { blocked, pieces, string.sub(raw, line + 1, leases), held, string.sub(raw, leases + 1, rest) }, string.sub(raw, rest + 1)
   end
   local function pieces_of(mark)
     local text = mark[2][1]
@@ -1335,7 +1358,8 @@ builders.marks = function()
     return algorithm(state[1]).give(state, now, units, receipt, charged, again)
   end
   local function settle(state, mark, now)
-    if mark[4] == 0 or lists.number(mark[2][1], 1) > now then return false end
+    local ended = mark[5] ~= '' and room('leases').settle(state, mark, now)
+    if mark[4] == 0 or lists.number(mark[2][1], 1) > now then return ended end
     local lapsed = lists.up_to(pieces_of(mark)[1], HOLD, now)
     if lapsed > MAX_SETTLED then lapsed = MAX_SETTLED end
     local changed = changed_at(mark)
@@ -1408,17 +1432,20 @@ builders.marks = function()
       local left = lists.number(mark[3], at) - now
       if left > lifetime then lifetime = left end
     end
-    return lifetime
+    local leased = mark[5] ~= '' and room('leases').lifetime(state, mark, now) or 0
+    return leased > lifetime and leased or lifetime
   end
   local function marked(state, mark, now)
     local raw = state and algorithm(state[1]).encode(state) or ''
     local blocked = mark[1] > now and mark[1] or 0
     local line = mark[3] ~= '' and alive(mark[3], now) or ''
-    if blocked == 0 and mark[4] == 0 and line == '' then return raw end
-    if not mark[2][2] then return struct.pack('>Bddd', MARKED, blocked, mark[4], #line / TICKET) .. (mark[2][1] or '') .. line .. raw end
-    local texts = { struct.pack('>Bddd', MARKED, blocked, mark[4], #line / TICKET) }
+    if blocked == 0 and mark[4] == 0 and line == '' and mark[5] == '' then return raw end
+    local head = struct.pack('>Bdddd', MARKED, blocked, mark[4], #line / TICKET, #mark[5] / LEASE)
+    if not mark[2][2] then return table.concat({ head, mark[2][1] or '', line, mark[5], raw }) end
+    local texts = { head }
     for i = 1, #mark[2] do texts[i + 1] = mark[2][i] end
     texts[#texts + 1] = line
+    texts[#texts + 1] = mark[5]
     texts[#texts + 1] = raw
     return table.concat(texts)
   end
@@ -1445,6 +1472,80 @@ builders.marks = function()
     most_holds = MAX_HOLDS,
     most_vacant = MAX_VACANT,
     VACANT = VACANT,
+    most_leases = MAX_LEASES,
+  }
+end
+builders.leases = function()
+  local lists = room('lists')
+  local LEASE = 24
+  local LEASE_US = 1000000
+  local LEASED_SHARE = 16
+  local function units_of(mark)
+    if not mark or mark[5] == '' then return 0 end
+    if not mark[6] then
+      local units = 0
+      for at = 17, #mark[5], LEASE do units = units + lists.number(mark[5], at) end
+      mark[6] = units
+    end
+    return mark[6]
+  end
+  local function take(mark, id)
+    local place = mark and lists.find(mark[5], LEASE, id)
+    if not place then return 0 end
+    local units = lists.number(mark[5], place * LEASE + 17)
+    mark[5], mark[6] = lists.remove(mark[5], LEASE, place, 1), nil
+    return units
+  end
+  local function add(mark, till, id, units)
+    mark[5], mark[6] = lists.insert(mark[5], LEASE, struct.pack('>ddd', till, id, units)), nil
+  end
+  local function is_full(mark)
+    return mark and #mark[5] >= room('marks').most_leases * LEASE
+  end
+  local function spend(state, at, units)
+    if not state or units == 0 then return end
+    local own = algorithm(state[1])
+    if own.spend then own.spend(state, at, units) end
+  end
+  local function settle(state, mark, now)
+    local list = mark[5]
+    local count = #list / LEASE
+    local latest = now + LEASE_US
+    local ended, lasting = lists.up_to(list, LEASE, now), lists.up_to(list, LEASE, latest)
+    if ended == 0 and lasting == count then return false end
+    for i = 0, ended - 1 do
+      local till, _, units = struct.unpack('>ddd', list, i * LEASE + 1)
+      spend(state, till, units)
+    end
+    local kept = { string.sub(list, ended * LEASE + 1, lasting * LEASE) }
+    for i = lasting, count - 1 do
+      local _, id, units = struct.unpack('>ddd', list, i * LEASE + 1)
+      kept[#kept + 1] = struct.pack('>ddd', latest, id, units)
+    end
+    mark[5], mark[6] = table.concat(kept), nil
+    return true
+  end
+  local function lifetime(state, mark, now)
+    local till = lists.number(mark[5], #mark[5] - LEASE + 1)
+    if not state then return till - now end
+    local after = {}
+    for i, number in pairs(state) do after[i] = number end
+    spend(after, till, units_of(mark))
+    return till - now + algorithm(after[1]).lifetime(after, till)
+  end
+  local function most_of(capacity)
+    return math.floor(capacity / LEASED_SHARE)
+  end
+  return {
+    units_of = units_of,
+    most_of = most_of,
+    take = take,
+    add = add,
+    is_full = is_full,
+    spend = spend,
+    settle = settle,
+    lifetime = lifetime,
+    LEASE_US = LEASE_US,
   }
 end
 local input = cjson.decode(ARGV[1])
@@ -1502,6 +1603,7 @@ local dirty = {}
 local changed, changes = {}, 0
 local refused = {}
 local eased = {}
+local recalled = {}
 local function touch(key)
   if not dirty[key] then
     dirty[key] = true
@@ -1537,7 +1639,7 @@ builders.closely = function()
   local function mark_of(key)
     local mark = marks[key]
     if not mark then
-      mark = { 0, {}, '', 0 }
+      mark = { 0, {}, '', 0, '' }
       marks[key] = mark
     end
     return mark
@@ -1552,11 +1654,14 @@ builders.closely = function()
     local behind = 0
     if mark then
       if settled[key] and not peek then touch(key) end
-      if mark[3] ~= '' then
-        behind = room('marks').waited_for(mark[3], now, ticket)
-        local most = own.capacity(limit)
-        if behind > most then behind = most end
+      local most = own.capacity(limit)
+      if mark[3] ~= '' then behind = room('marks').waited_for(mark[3], now, ticket) end
+      if mark[5] ~= '' then
+        local leased = room('leases').units_of(mark)
+        behind = behind + leased
+        if leased > room('leases').most_of(most) then recalled[key] = true end
       end
+      if behind > most then behind = most end
     end
     part_behind[p] = behind
     if not state and since_key[index] > 0 then state = unborn(index, peek) end
@@ -1567,7 +1672,7 @@ builders.closely = function()
     elseif ahead == nil then
       ahead = own.open(limit, state, now, reply, view, cost + behind)
     end
-    if state and not peek and cost > 0 and room('places').outdate(mark, state, limit, own, ahead) then touch(key) end
+    if mark and mark[4] > 0 and state and not peek and cost > 0 and room('places').outdate(mark, state, limit, own, ahead) then touch(key) end
     if ahead and not peek and cost > 0 and own.admits(limit, reply, view, 0) then
       keep(key, own.close(limit, reply, view, now, state))
       eased[key] = true
@@ -1577,11 +1682,12 @@ builders.closely = function()
     local fits = own.admits(limit, reply, view, cost)
     if not fits then
       local firm = not ahead and not (state and is_foreign(limit, own, state))
-      part_firm[p] = firm and (not mark or (mark[3] == '' and not room('marks').holds_units(mark)))
+      part_firm[p] = firm and (not mark or (mark[3] == '' and mark[5] == '' and not room('marks').holds_units(mark)))
       local room = own.capacity(limit) - cost
       if room > 0 then room = room > behind and room - behind or 0 end
       if state and not ahead and room >= 0 and (state[1] ~= limit[1] or not own.wrote(limit, state)) then
-        own.postpone(limit, reply, view, now, cost, algorithm(state[1]).room_after(state, now, room))
+        local wait = algorithm(state[1]).room_after(state, now, room)
+        own.postpone(limit, reply, view, now, cost, wait > 1 and wait or 1)
       end
     end
     return fits
@@ -1603,7 +1709,6 @@ builders.places = function()
     return found
   end
   local function outdate(mark, state, limit, own, ahead)
-    if not mark or mark[4] == 0 then return false end
     if not ahead and state[1] == limit[1] and own.wrote(limit, state) then return false end
     return void(mark)
   end
@@ -1726,9 +1831,10 @@ builders.operations = function()
         if place < 0 or place > most then wait = MAX_EXACT end
         if place > wait then wait = place end
         local mark = marks[part_key[p]]
-        if mark and mark[3] ~= '' then books = false end
+        if mark and (mark[3] ~= '' or mark[5] ~= '') then books = false end
       end
-      if books and parts == 1 and blocked == 0 and wait > 0 then
+      local first = marks[part_key[1]]
+      if books and parts == 1 and blocked == 0 and wait > 0 and first and first[4] > 0 then
         local own_most = part_id[1] > 0 and part_id[1] or operation[1]
         local most = own_most < operation[1] and own_most or operation[1]
         if wait <= most then most = wait - 1 end
@@ -1792,7 +1898,7 @@ builders.operations = function()
         if mark and crowded(mark) then return 0 end
       end
       if not state then return 0 end
-      if part_id[p] == 0 then room('places').void(mark) end
+      if mark and part_id[p] == 0 then room('places').void(mark) end
       local back = give_back(state, changed_at(mark), now, part_cost[p], part_id[p], operation[2], operation[3] == 1)
       if operation[1] > 0 then known(key, operation[1], part_id[p] > now and part_id[p] or now) end
       if back > 0 then eased[key] = true end
@@ -1826,7 +1932,7 @@ builders.operations = function()
           own.open(limit, state, now, scratch, 1, more)
         end
         if state and is_foreign(limit, own, state) then eased[key] = true end
-        if state and room('places').outdate(marks[key], state, limit, own, false) then touch(key) end
+        if state and marks[key] and room('places').outdate(marks[key], state, limit, own, false) then touch(key) end
         local taken = more < most and more or most
         if taken > 0 then
           keep(key, own.take(limit, states[key], now, scratch, 1, taken, operation[1]))
@@ -1872,8 +1978,15 @@ builders.operations = function()
   operations[9] = {
     arguments = 0,
     on_key = function(operation, p, key, state, mark)
-      states[key] = false
+      local leased = mark and mark[5] ~= ''
+      local own = state and algorithm(state[1])
+      if leased and own and own.spend then
+        own.give(state, now, own.used(state, now), 0, 0, false)
+      else
+        states[key] = false
+      end
       if mark then mark[2], mark[4] = {}, 0 end
+      if leased then recalled[key] = true end
       eased[key] = true
       touch(key)
       return 0
@@ -1885,6 +1998,7 @@ builders.operations = function()
       local before = mark and mark[1] > now and 1 or 0
       local own = mark_of(key)
       if now + operation[1] > own[1] then own[1] = now + operation[1] end
+      if own[5] ~= '' then recalled[key] = true end
       touch(key)
       return before
     end,
@@ -1907,6 +2021,43 @@ builders.operations = function()
       return 1
     end,
   }
+  operations[13] = {
+    arguments = 3,
+    before = function(operation, key, state)
+      local leases = room('leases')
+      local units = leases.take(marks[key], operation[1])
+      local spent = operation[3] < units and operation[3] or units
+      operation.unspent = units - spent
+      if units == 0 then return end
+      leases.spend(state, now, spent)
+      touch(key)
+    end,
+    judge = function(operation, admitted, blocked, result)
+      local leases = room('leases')
+      local key, limit, own, at = part_key[1], part_limit[1], part_own[1], part_at[1]
+      local wanted, unspent = operation[2], operation.unspent
+      local free = leases.most_of(own.capacity(limit)) - leases.units_of(marks[key])
+      local left = own.room(limit, reply, at, now)
+      if left < free then free = left end
+      local units = wanted == 0 and 0 or unspent
+      if own.leases and blocked == 0 and not leases.is_full(marks[key]) and units < wanted and units < free then
+        units = wanted < free and wanted or free
+      end
+      if units > 0 then
+        local till = now + leases.LEASE_US
+        local over = own.lease_end and own.lease_end(limit, reply, at) or MAX_EXACT
+        if units > unspent then
+          if part_behind[1] > 0 then own.withhold(limit, reply, at, -part_behind[1]) end
+          keep(key, own.close(limit, reply, at, now, states[key] or nil))
+          if part_behind[1] > 0 then own.withhold(limit, reply, at, part_behind[1]) end
+        end
+        leases.add(mark_of(key), over < till and over or till, operation[1], units)
+        touch(key)
+      end
+      reply[result] = units
+      return units > 0 and blocked == 0 and 1 or 0, false
+    end,
+  }
   operations[14] = {
     arguments = 3,
     on_key = function(operation, p, key, state, mark)
@@ -1915,7 +2066,7 @@ builders.operations = function()
   }
   operations.read = function(from, at)
     local kind = operations[from[at]]
-    local operation = { judge = kind.judge, charged = kind.charged, on_key = kind.on_key, ticket = kind.ticket }
+    local operation = { judge = kind.judge, charged = kind.charged, on_key = kind.on_key, ticket = kind.ticket, before = kind.before }
     for i = 1, kind.arguments do operation[i] = from[at + i] end
     return operation, at + 1 + kind.arguments
   end
@@ -1977,6 +2128,7 @@ while next_input <= last do
     else
       local state = states[key]
       if state == nil then state = state_of(key) end
+      if operation and operation.before then operation.before(operation, key, state) end
       local mark = marks[key]
       local ahead
       if not mark and (state and state[1] == limit[1] or not state and since_key[index] == 0) then
@@ -2084,8 +2236,9 @@ for key in pairs(refused) do
   if not dirty[key] and (states[key] or marks[key]) then call('PEXPIRE', KEYS[key], ttl_of(states[key], marks[key]), 'NX') end
 end
 for key in pairs(eased) do pcall(call, 'PUBLISH', ARGV[#ARGV], KEYS[key]) end
+for key in pairs(recalled) do pcall(call, 'PUBLISH', ARGV[#ARGV], table.concat({ '!', KEYS[key] })) end
 reply[3] = garbage
 return reply
 `
 
-export const DECIDE_SHA1 = 'd5d558ce5889af4072eadf84ba25d5828202c140'
+export const DECIDE_SHA1 = '0f8cd510d4efae330b0864b6eb104f97b68e374c'

@@ -17,7 +17,8 @@
 --                          are listed, then their places
 --               part       4096 × index of the limit + index of the key, then the cost, then the id
 -- ARGV[2]:  in the build for tests only: the store's clock (µs since 1970)
--- the last:  the channel that is told of every key on which a refusal may no longer hold
+-- the last:  the channel that is told of every key on which a refusal may no longer hold, and, behind a '!', of every key
+--           whose leases are to be given back
 -- Reply:    integers: 0, the store's clock (µs), number of keys whose garbage was replaced, then for each check
 --             verdict  1 (all limits admit), 0, or 2 (a key is blocked: then its place, and the instant at which that ends);
 --                      4 as 1, of a place in line that another gave up (then its receipt: nothing was charged); 3 as 0, of a plain check, where units may come back before the views say so, and nobody is told
@@ -94,6 +95,7 @@ local dirty = {} -- by key: true when it has to be written
 local changed, changes = {}, 0 -- the dirty keys
 local refused = {} -- by key: true when it was refused without a write
 local eased = {} -- by key: true when a refusal may no longer hold
+local recalled = {} -- by key: true when what is taken ahead is to be given back
 
 local function touch(key)
   if not dirty[key] then

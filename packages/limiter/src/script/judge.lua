@@ -59,6 +59,7 @@ while next_input <= last do
     else
       local state = states[key]
       if state == nil then state = state_of(key) end
+      if operation and operation.before then operation.before(operation, key, state) end
       local mark = marks[key]
       -- nearly always nothing stands before the state, it is of this algorithm, needs no repair, and has room
       local ahead

@@ -2,7 +2,7 @@ import { codecOf } from '../algorithms/index.ts'
 import type { Limit, State } from '../limit.ts'
 import type { Check, Follower, Part, Verdict } from '../store.ts'
 import { blank, type Filled, judging, keep, kept, type Slot, type Slots, settled, unborn } from './judging.ts'
-import { waitedFor } from './marks.ts'
+import { leasedUnits, waitedFor } from './marks.ts'
 import { JUDGED, ON_KEYS } from './operations.ts'
 import { outdate } from './places.ts'
 
@@ -33,6 +33,7 @@ export function judge(check: Check, slots: Slots, nowUs: number, verdict: Filled
     verdict.result = 0
     return
   }
+  if (operation !== undefined) JUDGED[operation.name]?.before?.(judging, operation.args)
   const ticket = operation?.name === 'book' ? operation.args[1] : 0
   const admitted = openAll(verdict, ticket)
   let charge = verdict.blockedUs === 0 && admitted
@@ -86,14 +87,14 @@ function openAll(verdict: Filled, ticket = 0): boolean {
   return admitted
 }
 
-/** What others wait for, who stand before the ticket (0: all do). */
+/** What others wait for, who stand before the ticket (0: all do), and what is taken ahead. */
 function behindWhom({ limit }: Part, slot: Slot | undefined, ticket: number): number {
-  const line = slot?.mark?.line
-  if (line === undefined || line.length === 0) return 0
-  return Math.min(waitedFor(line, judging.nowUs, ticket), limit.capacity)
+  const mark = slot?.mark
+  if (mark === undefined || (mark.line.length === 0 && mark.leases.length === 0)) return 0
+  return Math.min(waitedFor(mark.line, judging.nowUs, ticket) + leasedUnits(mark), limit.capacity)
 }
 
-/** @param behind units that count as used, since others wait for them */
+/** @param behind units that count as used, since others wait for them or took them ahead */
 function open(part: Part, slot: Slot | undefined, view: number[], at: number, behind: number): boolean {
   const { limit, space, cost } = part
   const { nowUs, check } = judging
@@ -123,7 +124,8 @@ function postpone(limit: Limit, state: State, view: number[], at: number, cost: 
   if (state.code === limit.code && limit.wrote(state)) return
   const { nowUs } = judging
   const room = Math.max(0, limit.capacity - cost - behind)
-  limit.postpone(view, at, nowUs, cost, codecOf(state).roomAfterUs(state, nowUs, room))
+  // What others hold comes back at an instant that nobody knows: not now, at least.
+  limit.postpone(view, at, nowUs, cost, Math.max(1, codecOf(state).roomAfterUs(state, nowUs, room)))
 }
 
 // 4.4 charge all of them

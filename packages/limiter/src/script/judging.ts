@@ -2,7 +2,7 @@ import { FIXED_WINDOW, SINCE } from '../algorithms/codes.ts'
 import type { FixedWindowState } from '../algorithms/fixed-window/step.ts'
 import type { SinceState } from '../algorithms/since.ts'
 import type { Limit, State } from '../limit.ts'
-import type { Check, Part, Verdict } from '../store.ts'
+import type { Check, Operation, Part, Verdict } from '../store.ts'
 import { change, hasLapsed, type Mark, newMark, settle, unusedAtUs } from './marks.ts'
 
 /** A place where a state is kept. */
@@ -40,6 +40,8 @@ export interface Judging {
   /** Units of those who wait for each part's limit before it. */
   readonly behind: number[]
   result: number
+  /** Of what its id holds ahead, what it did not report. */
+  unspent: number
   /** Whether the check has a ticket and waits. */
   waits: boolean
 }
@@ -57,6 +59,7 @@ export const judging: Judging = {
   fits: [],
   behind: [],
   result: 0,
+  unspent: 0,
   waits: false,
 }
 
@@ -71,7 +74,16 @@ export interface Filled extends Verdict {
   followers: Verdict[] | undefined
 }
 
-/** The place with its lapsed holds settled; who only asks gets a copy. */
+/** An operation that is judged like a check. */
+export interface JudgedOperation {
+  /** What is done before the limits are opened. */
+  before?(judging: Judging, args: Operation['args']): void
+  /** @returns whether to charge; `verdict.allowed` is set */
+  judge(judging: Judging, args: Operation['args'], verdict: Filled): boolean
+  charged?(judging: Judging, p: number, slot: Slot, args: Operation['args']): void
+}
+
+/** The place with what has lapsed settled; who only asks gets a copy. */
 export function settled(slot: Slot | undefined): Slot | undefined {
   if (slot === undefined || !hasLapsed(slot.mark, judging.nowUs)) return slot
   const own = judging.check.peek

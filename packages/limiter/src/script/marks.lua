@@ -1,10 +1,11 @@
--- What stands before a state under the same key: until when the key is blocked, units that are held, and who waits in
--- line. The Lua half of marks.ts.
--- Stored: 'B' 15, three big-endian doubles (blocked until, µs, 0: not; number of holds; number of tickets), the holds, the
---         tickets, the state or nothing
+-- What stands before a state under the same key: until when the key is blocked, units that are held, who waits in line,
+-- and units that were taken ahead. The Lua half of marks.ts.
+-- Stored: 'B' 15, four big-endian doubles (blocked until, µs, 0: not; number of holds; of tickets; of leases), the holds,
+--         the tickets, the leases (see leases.lua), the state or nothing
 -- Hold:   5 doubles: when it lapses (µs), id, units (0: settled, kept to know a repetition), receipt, charged at (µs)
 -- Ticket: 3 doubles: until when it counts (µs), id, units that it waits for; in the order in which they came
--- Mark:   { blocked until, holds in pieces of text, tickets, number of holds }: a change copies one piece, not 160 kB
+-- Mark:   { blocked until, holds in pieces of text, tickets, number of holds, leases, units of all leases (nil: not counted
+--         yet) }: a change copies one piece, not 160 kB
 -- A hold of id CHANGED is none: it says as its receipt since when another algorithm counts, while receipts of before may come.
 -- One of id VACANT is a place in line that was given up (see places.lua).
 
@@ -21,17 +22,21 @@ builders.marks = function()
   local MAX_VACANT = 16
   local TICKET = 24
   local MAX_TICKETS = 1024
+  local LEASE = 24
+  local MAX_LEASES = 1024
 
   -- What stands before the state, and the state's own text ('': none); nil, nil: garbage
   local function unmark(raw)
-    if #raw < 25 then return nil, nil end
-    local _, blocked, held, waiting = struct.unpack('>Bddd', raw)
-    if not (exact(blocked) and exact(held) and exact(waiting)) or held > MAX_HOLDS + 1 + MAX_VACANT or waiting > MAX_TICKETS then return nil, nil end
-    local line = 25 + held * HOLD
-    local rest = line + waiting * TICKET
+    if #raw < 33 then return nil, nil end
+    local _, blocked, held, waiting, leased = struct.unpack('>Bdddd', raw)
+    if not (are_exact(blocked, held) and are_exact(waiting, leased)) then return nil, nil end
+    if held > MAX_HOLDS + 1 + MAX_VACANT or waiting > MAX_TICKETS or leased > MAX_LEASES then return nil, nil end
+    local line = 33 + held * HOLD
+    local leases = line + waiting * TICKET
+    local rest = leases + leased * LEASE
     if #raw < rest then return nil, nil end
-    local pieces = held > 0 and { string.sub(raw, 26, line) } or {}
-    return { blocked, pieces, string.sub(raw, line + 1, rest), held }, string.sub(raw, rest + 1)
+    local pieces = held > 0 and { string.sub(raw, 34, line) } or {}
+    return { blocked, pieces, string.sub(raw, line + 1, leases), held, string.sub(raw, leases + 1, rest) }, string.sub(raw, rest + 1)
   end
 
   -- The pieces, none of them long.
@@ -132,9 +137,10 @@ builders.marks = function()
     return algorithm(state[1]).give(state, now, units, receipt, charged, again)
   end
 
-  -- Holds that have lapsed give back what has not drained. Whether there were any.
+  -- Leases that have ended are charged; then holds that have lapsed give back what has not drained. Whether there were any.
   local function settle(state, mark, now)
-    if mark[4] == 0 or lists.number(mark[2][1], 1) > now then return false end
+    local ended = mark[5] ~= '' and room('leases').settle(state, mark, now)
+    if mark[4] == 0 or lists.number(mark[2][1], 1) > now then return ended end
     local lapsed = lists.up_to(pieces_of(mark)[1], HOLD, now)
     if lapsed > MAX_SETTLED then lapsed = MAX_SETTLED end
     local changed = changed_at(mark)
@@ -223,7 +229,8 @@ builders.marks = function()
       local left = lists.number(mark[3], at) - now
       if left > lifetime then lifetime = left end
     end
-    return lifetime
+    local leased = mark[5] ~= '' and room('leases').lifetime(state, mark, now) or 0
+    return leased > lifetime and leased or lifetime
   end
 
   -- The text to store; '': nothing.
@@ -231,12 +238,14 @@ builders.marks = function()
     local raw = state and algorithm(state[1]).encode(state) or ''
     local blocked = mark[1] > now and mark[1] or 0
     local line = mark[3] ~= '' and alive(mark[3], now) or ''
-    if blocked == 0 and mark[4] == 0 and line == '' then return raw end
+    if blocked == 0 and mark[4] == 0 and line == '' and mark[5] == '' then return raw end
+    local head = struct.pack('>Bdddd', MARKED, blocked, mark[4], #line / TICKET, #mark[5] / LEASE)
     -- one copy where it is in one piece
-    if not mark[2][2] then return struct.pack('>Bddd', MARKED, blocked, mark[4], #line / TICKET) .. (mark[2][1] or '') .. line .. raw end
-    local texts = { struct.pack('>Bddd', MARKED, blocked, mark[4], #line / TICKET) }
+    if not mark[2][2] then return table.concat({ head, mark[2][1] or '', line, mark[5], raw }) end
+    local texts = { head }
     for i = 1, #mark[2] do texts[i + 1] = mark[2][i] end
     texts[#texts + 1] = line
+    texts[#texts + 1] = mark[5]
     texts[#texts + 1] = raw
     return table.concat(texts)
   end
@@ -264,5 +273,6 @@ builders.marks = function()
     most_holds = MAX_HOLDS,
     most_vacant = MAX_VACANT,
     VACANT = VACANT,
+    most_leases = MAX_LEASES,
   }
 end

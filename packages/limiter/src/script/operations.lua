@@ -8,6 +8,8 @@
 --                                      refusal: 1 + units that are waited for before; 0: nobody waits
 --   3 reserve      id, hold (µs)       takes the cost and holds it; result: 1 where the id held it already; where too
 --                                      many are held, when the first of them lapses (µs)
+--   13 lease       id, units wanted,   reports what was used of the units that the id holds ahead, and asks for as many from
+--                  units used          now on (0: none); of one part; result: how many it holds
 --   on keys, each part one integer:
 --   4 refund       id (0: none),       gives the cost back, by the id of the part as receipt (0: none): units given back
 --                  charged at (µs),
@@ -97,10 +99,12 @@ builders.operations = function()
         if place < 0 or place > most then wait = MAX_EXACT end
         if place > wait then wait = place end
         local mark = marks[part_key[p]]
-        if mark and mark[3] ~= '' then books = false end
+        -- what is taken ahead comes back or drains at an instant that nobody knows
+        if mark and (mark[3] ~= '' or mark[5] ~= '') then books = false end
       end
       -- 2. a place that was given up, where it comes earlier
-      if books and parts == 1 and blocked == 0 and wait > 0 then
+      local first = marks[part_key[1]]
+      if books and parts == 1 and blocked == 0 and wait > 0 and first and first[4] > 0 then
         local own_most = part_id[1] > 0 and part_id[1] or operation[1]
         local most = own_most < operation[1] and own_most or operation[1]
         if wait <= most then most = wait - 1 end
@@ -172,7 +176,7 @@ builders.operations = function()
       end
       if not state then return 0 end
       -- a credit may be of units that a place was charged
-      if part_id[p] == 0 then room('places').void(mark) end
+      if mark and part_id[p] == 0 then room('places').void(mark) end
       local back = give_back(state, changed_at(mark), now, part_cost[p], part_id[p], operation[2], operation[3] == 1)
       if operation[1] > 0 then known(key, operation[1], part_id[p] > now and part_id[p] or now) end
       if back > 0 then eased[key] = true end
@@ -211,7 +215,7 @@ builders.operations = function()
           own.open(limit, state, now, scratch, 1, more)
         end
         if state and is_foreign(limit, own, state) then eased[key] = true end
-        if state and room('places').outdate(marks[key], state, limit, own, false) then touch(key) end
+        if state and marks[key] and room('places').outdate(marks[key], state, limit, own, false) then touch(key) end
         local taken = more < most and more or most
         if taken > 0 then
           keep(key, own.take(limit, states[key], now, scratch, 1, taken, operation[1]))
@@ -266,8 +270,16 @@ builders.operations = function()
   operations[9] = {
     arguments = 0,
     on_key = function(operation, p, key, state, mark)
-      states[key] = false
+      local leased = mark and mark[5] ~= ''
+      local own = state and algorithm(state[1])
+      -- what is taken ahead stays so, and needs a state to be charged into
+      if leased and own and own.spend then
+        own.give(state, now, own.used(state, now), 0, 0, false)
+      else
+        states[key] = false
+      end
       if mark then mark[2], mark[4] = {}, 0 end
+      if leased then recalled[key] = true end
       eased[key] = true
       touch(key)
       return 0
@@ -281,6 +293,7 @@ builders.operations = function()
       local before = mark and mark[1] > now and 1 or 0
       local own = mark_of(key)
       if now + operation[1] > own[1] then own[1] = now + operation[1] end
+      if own[5] ~= '' then recalled[key] = true end
       touch(key)
       return before
     end,
@@ -308,6 +321,49 @@ builders.operations = function()
     end,
   }
 
+  -- lease
+  operations[13] = {
+    arguments = 3,
+    -- 1. what its holder has used is charged; the rest is its own
+    before = function(operation, key, state)
+      local leases = room('leases')
+      local units = leases.take(marks[key], operation[1])
+      local spent = operation[3] < units and operation[3] or units
+      operation.unspent = units - spent
+      if units == 0 then return end
+      leases.spend(state, now, spent)
+      touch(key)
+    end,
+    judge = function(operation, admitted, blocked, result)
+      local leases = room('leases')
+      local key, limit, own, at = part_key[1], part_limit[1], part_own[1], part_at[1]
+      local wanted, unspent = operation[2], operation.unspent
+      -- 2. what it may hold: no less than it may already have used, and no more than is free
+      local free = leases.most_of(own.capacity(limit)) - leases.units_of(marks[key])
+      local left = own.room(limit, reply, at, now)
+      if left < free then free = left end
+      local units = wanted == 0 and 0 or unspent
+      if own.leases and blocked == 0 and not leases.is_full(marks[key]) and units < wanted and units < free then
+        units = wanted < free and wanted or free
+      end
+      -- 3. a lease leaves a state to charge it into
+      if units > 0 then
+        local till = now + leases.LEASE_US
+        local over = own.lease_end and own.lease_end(limit, reply, at) or MAX_EXACT
+        if units > unspent then
+          -- what others wait for, or took ahead, is nothing that was taken
+          if part_behind[1] > 0 then own.withhold(limit, reply, at, -part_behind[1]) end
+          keep(key, own.close(limit, reply, at, now, states[key] or nil))
+          if part_behind[1] > 0 then own.withhold(limit, reply, at, part_behind[1]) end
+        end
+        leases.add(mark_of(key), over < till and over or till, operation[1], units)
+        touch(key)
+      end
+      reply[result] = units
+      return units > 0 and blocked == 0 and 1 or 0, false
+    end,
+  }
+
   -- vacate
   operations[14] = {
     arguments = 3,
@@ -319,7 +375,7 @@ builders.operations = function()
   -- What comes behind a head, with its arguments, and where the input goes on.
   operations.read = function(from, at)
     local kind = operations[from[at]]
-    local operation = { judge = kind.judge, charged = kind.charged, on_key = kind.on_key, ticket = kind.ticket }
+    local operation = { judge = kind.judge, charged = kind.charged, on_key = kind.on_key, ticket = kind.ticket, before = kind.before }
     for i = 1, kind.arguments do operation[i] = from[at + i] end
     return operation, at + 1 + kind.arguments
   end

@@ -3,7 +3,8 @@ import { type ConcurrencyState, release, renew } from '../algorithms/concurrency
 import { MAX_EXACT } from '../algorithms/exact.ts'
 import { codecOf } from '../algorithms/index.ts'
 import type { Operation, OperationName, Part } from '../store.ts'
-import { type Filled, type Judging, keep, kept, markOf, type Slot, settled, unborn } from './judging.ts'
+import { type JudgedOperation, type Judging, keep, kept, markOf, type Slot, settled, unborn } from './judging.ts'
+import { lease } from './lending.ts'
 import {
   changedAtUs,
   findHold,
@@ -35,16 +36,11 @@ export const OPERATIONS: Record<OperationName, { readonly code: number; readonly
   block: { code: 10, onKeys: true },
   unblock: { code: 11, onKeys: true },
   leave: { code: 12, onKeys: true },
+  lease: { code: 13, onKeys: false },
   vacate: { code: 14, onKeys: true },
 }
 
 type Args = Operation['args']
-
-interface JudgedOperation {
-  /** @returns whether to charge; `verdict.allowed` is set */
-  judge(judging: Judging, args: Args, verdict: Filled): boolean
-  charged?(judging: Judging, p: number, slot: Slot, args: Args): void
-}
 
 /** Operations that are judged like a check. The script's `operations.lua` is the twin: same names, same steps. */
 export const JUDGED: { readonly [name: string]: JudgedOperation } = {
@@ -75,7 +71,9 @@ export const JUDGED: { readonly [name: string]: JudgedOperation } = {
         // The id of a part that holds no slots is the longest wait of its own.
         const most = limit.holdsSlots !== true && id > 0 ? id : longestUs
         waitUs = placeUs < 0 || placeUs > most ? MAX_EXACT : Math.max(waitUs, placeUs)
-        if ((judging.found[p]?.mark?.line.length ?? 0) > 0) books = false
+        const mark = judging.found[p]?.mark
+        // What is taken ahead comes back or drains at an instant that nobody knows.
+        if (mark !== undefined && (mark.line.length > 0 || mark.leases.length > 0)) books = false
         if (waitUs === MAX_EXACT) break
       }
       // 2. a place that was given up, where it comes earlier
@@ -140,6 +138,8 @@ export const JUDGED: { readonly [name: string]: JudgedOperation } = {
       hold(markOf(slot), { lapseUs: nowUs + holdUs, id, units: cost[p] as number, receiptUs, chargedUs: nowUs })
     },
   },
+
+  lease,
 }
 
 /** Operations on keys: each part gives one integer. */
@@ -232,10 +232,15 @@ export const ON_KEYS: {
   },
 
   reset(judging, part) {
-    const { slot } = open(judging, part)
+    const { slot, nowUs } = open(judging, part)
     if (slot === undefined) return 0
-    slot.state = undefined
-    slot.mark?.holds.splice(0)
+    const { state, mark } = slot
+    const codec = state === undefined ? undefined : codecOf(state)
+    // What is taken ahead stays so, and needs a state to be charged into.
+    if (state !== undefined && codec?.spend !== undefined && mark !== undefined && mark.leases.length > 0) {
+      codec.give(state, nowUs, codec.used(state, nowUs), 0, 0, false)
+    } else slot.state = undefined
+    mark?.holds.splice(0)
     kept(slot)
     return 0
   },

@@ -22,7 +22,6 @@ builders.places = function()
 
   -- Turns are of the numbers that they were booked under, and of a clock that goes on. Whether any was voided.
   local function outdate(mark, state, limit, own, ahead)
-    if not mark or mark[4] == 0 then return false end
     if not ahead and state[1] == limit[1] and own.wrote(limit, state) then return false end
     return void(mark)
   end

@@ -33,6 +33,8 @@ end
 
 -- 7. whoever remembers a refusal on these keys asks again
 for key in pairs(eased) do pcall(call, 'PUBLISH', ARGV[#ARGV], KEYS[key]) end
+-- 8. and whoever holds units ahead of these gives them back
+for key in pairs(recalled) do pcall(call, 'PUBLISH', ARGV[#ARGV], table.concat({ '!', KEYS[key] })) end
 
 reply[3] = garbage
 return reply

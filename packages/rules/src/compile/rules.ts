@@ -66,6 +66,7 @@ function compileRule(
     kind,
     mode,
     onStoreFailure: values.onStoreFailure ?? defaults?.onStoreFailure ?? 'local',
+    accuracy: values.accuracy ?? 'exact',
     headers: values.headers ?? defaults?.headers ?? 'standard',
     disclose: values.disclose ?? false,
     cost,

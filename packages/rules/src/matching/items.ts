@@ -70,8 +70,8 @@ export function item(
   cost: number,
 ): CheckItem | undefined {
   if (limit === undefined) return undefined
-  const { onStoreFailure, mode, penalty, maxWaitMs } = rule
-  const own: CheckItem = { rule: rule.name, name: plan.limit.name, limit, key, cost, onStoreFailure }
+  const { onStoreFailure, accuracy, mode, penalty, maxWaitMs } = rule
+  const own: CheckItem = { rule: rule.name, name: plan.limit.name, limit, key, cost, onStoreFailure, accuracy }
   if (mode === 'shadow') return { ...own, group: 'shadow' }
   return penalty === undefined && maxWaitMs === 0 ? own : { ...own, penalty, maxWaitMs }
 }

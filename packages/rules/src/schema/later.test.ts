@@ -12,7 +12,6 @@ const LATER: [text: string, path: string][] = [
   ['jwt: { keys: k }\nrules: []', 'jwt'],
   ['dimensions: { t: { jwt: tenant_id } }\nrules: []', 'dimensions.t.jwt'],
   [gateway('workers: 2'), 'gateway.workers'],
-  [rule('accuracy: lease'), 'rules[0].accuracy'],
   [rule('learning: true'), 'rules[0].learning'],
   [rule('respond: {}'), 'rules[0].respond'],
   [rule('schedule: {}'), 'rules[0].schedule'],

@@ -5,7 +5,7 @@ import { z } from 'zod'
 export interface Note {
   /** Follows "write": what a right value looks like. */
   readonly write?: string
-  /** Keys of an object, or values of an enumeration, that a later version will know. */
+  /** Keys of an object that a later version will know. */
   readonly later?: readonly string[]
 }
 
@@ -68,16 +68,16 @@ export function flag(description: string, fallback: boolean): z.ZodBoolean {
   return schema
 }
 
-/** One of some words; `later` are words that are known and refused as not supported yet. */
+/** One of some words. */
 export function word<const W extends readonly [string, ...string[]]>(
   words: W,
   description: string,
-  options: { default?: W[number]; later?: readonly string[] } = {},
+  options: { default?: W[number] } = {},
 ): z.ZodEnum<{ [K in W[number]]: K }> {
   const meta = { description, ...(options.default === undefined ? {} : { default: options.default }) }
   const schema = z.enum(words).meta(meta)
   const write = words.length < 2 ? words[0] : `${words.slice(0, -1).join(', ')} or ${words.at(-1)}`
-  notes.add(schema, { write, ...(options.later ? { later: options.later } : {}) })
+  notes.add(schema, { write })
   return schema
 }
 

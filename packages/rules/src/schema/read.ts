@@ -133,8 +133,6 @@ function readLeaf(schema: z.core.$ZodType, tree: Tree, path: Path, report: Repor
     report.add(path, code, message, { options, fix })
   } else if (issue.code === 'too_small' || issue.code === 'too_big') {
     report.add(path, 'HEADGATE_RULES_RANGE', `{} is out of range${writeHint(schema)}`)
-  } else if (typeof value === 'string' && notes.get(schema as z.ZodType)?.later?.includes(value)) {
-    report.add(path, 'HEADGATE_RULES_UNSUPPORTED', `{} is not supported yet${writeHint(schema)}`)
   } else if (isUnquotedText(schema, value, report.source.written(path))) {
     report.add(path, 'HEADGATE_RULES_VALUE', '{} reads as a number or a flag here; quote the value')
   } else {

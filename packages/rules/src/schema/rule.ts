@@ -209,9 +209,8 @@ export const rule = section(
       .optional()
       .meta({ description: 'Units a request takes, or the field that says so.', default: 1 }),
     mode: modes.optional(),
-    accuracy: word(['exact'], 'exact: every decision asks the store.', {
+    accuracy: word(['exact', 'lease'], 'exact: every decision asks the store. lease: units are taken from it ahead.', {
       default: 'exact',
-      later: ['lease'],
     }).optional(),
     onStoreFailure: onStoreFailure.optional(),
     headers: headers.optional(),

@@ -37,6 +37,7 @@ builders[FIXED_WINDOW] = function()
   own = {
     view_size = 2,
     params = 5,
+    leases = true,
 
     -- only the window that was sent along is known here
     covers = function(limit, now)
@@ -169,6 +170,17 @@ builders[FIXED_WINDOW] = function()
     receipt = function(limit, view, at, now)
       if view[at] <= limit[2] or limit[4] == 2 then return view[at + 1] end
       return view[at + 1] + (ceil_div(view[at], limit[2]) - 1) * limit[3]
+    end,
+
+    lease_end = function(limit, view, at)
+      return view[at + 1]
+    end,
+
+    spend = function(state, at, units)
+      -- a window that is over by then took them along
+      if at >= state[3] then return end
+      local count = state[2] + units
+      state[2] = count < MAX_EXACT and count or MAX_EXACT
     end,
 
     give = function(state, now, units, receipt)

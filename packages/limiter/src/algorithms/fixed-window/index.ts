@@ -33,6 +33,7 @@ class FixedWindow extends Counted implements Limit<FixedWindowState> {
   readonly spanUs: number
   readonly viewSize = 2
   readonly books: boolean
+  readonly leases = true
   private readonly params: FixedWindowParams
   /** What the script rolls windows by; of a calendar, the longest there is. */
   private readonly longestUs: number
@@ -153,6 +154,10 @@ class FixedWindow extends Counted implements Limit<FixedWindowState> {
     return endUs + (ceilDiv(count, this.limit) - 1) * this.longestUs
   }
 
+  leaseEndUs(view: readonly number[], at: number): number {
+    return view[at + 1] as number
+  }
+
   tell(view: readonly number[], at: number, nowUs: number, cost: number, status: LimitNumbers): void {
     const count = view[at] as number
     const leftUs = (view[at + 1] as number) - nowUs
@@ -271,5 +276,12 @@ export const fixedWindowCodec: Codec<FixedWindowState> = {
     const back = units < count - from ? units : count - from
     state.count = count - back
     return back
+  },
+
+  spend(state, atUs, units) {
+    // A window that is over by then took them along.
+    if (atUs >= state.endUs) return
+    const count = state.count + units
+    state.count = count < MAX_EXACT ? count : MAX_EXACT
   },
 }

@@ -4,7 +4,7 @@ import { ceilDiv, gcd, MAX_EXACT } from '../exact.ts'
 import { scoped, sharePeriodUs } from '../params.ts'
 import { forget, giveBack, remember } from './giving-back.ts'
 import { reduce, type TokenBucketOptions, type TokenBucketParams, tokenBucketParams } from './params.ts'
-import { type BucketState, drain, drainedAfter, regrain, unitsUsed } from './step.ts'
+import { type BucketState, drain, drainedAfter, regrain, spend, unitsUsed } from './step.ts'
 
 export type { TokenBucketOptions, TokenBucketParams } from './params.ts'
 
@@ -30,6 +30,7 @@ export class TokenBucket implements Limit<BucketState> {
   readonly spanUs: number
   readonly viewSize = 1
   readonly books = true
+  readonly leases: boolean
   readonly startsEmpty: boolean
   protected readonly rate: number
   protected readonly grain: number
@@ -47,6 +48,7 @@ export class TokenBucket implements Limit<BucketState> {
     this.full = params.burst * params.grain
     this.spanUs = ceilDiv(this.full, params.rate)
     this.startsEmpty = params.startsEmpty === true
+    this.leases = code === TOKEN_BUCKET
     this.wire = [this.code, params.rate, params.grain, params.burst]
   }
 
@@ -257,6 +259,8 @@ export function bucketCodec(code: number): Codec<BucketState> {
     },
 
     give: (state, ...charge) => giveBack(state, inLine, ...charge),
+
+    spend,
   }
 }
 

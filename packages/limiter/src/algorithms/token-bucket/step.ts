@@ -1,4 +1,4 @@
-import { ceilDiv, mulDivCeil } from '../exact.ts'
+import { ceilDiv, MAX_EXACT, mulDivCeil } from '../exact.ts'
 
 /**
  * The token bucket's arithmetic, as the level of what is used. `token-bucket.lua` is its twin:
@@ -61,41 +61,15 @@ export function aheadLeft(state: BucketState, level: number): number {
   return left > 0 ? left : 0
 }
 
-/** How many instants of giving back are told apart. */
-export const MAX_GIVEN = 4
-
-/**
- * Remembers that what was charged until `sinceUs` has drained by `endUs`, whatever its receipt says: something beneath it
- * was given back, or drains faster now. `lastUs`: the latest instant that such a receipt can name. Kept as `lastUs`, then
- * pairs of the two others, both ascending.
- */
-export function remember(
-  former: readonly number[] | undefined,
-  nowUs: number,
-  sinceUs: number,
-  endUs: number,
-  lastUs: number,
-): readonly number[] {
-  // 1. what no receipt can name any more is forgotten
-  const given = former !== undefined && (former[0] as number) > nowUs ? former : [lastUs]
-  const kept = [Math.max(given[0] as number, lastUs), ...given.slice(1)]
-  // 2. an earlier end is the end of all that was charged before
-  while (kept.length > 1 && (kept[kept.length - 1] as number) >= endUs) kept.length -= 2
-  kept.push(sinceUs, endUs)
-  // 3. of too many, the earlier end stands for the first two
-  if (kept.length > 1 + 2 * MAX_GIVEN) {
-    kept.splice(1, 2)
-    kept[2] = given[2] as number
-  }
-  return kept
-}
-
-/** When a charge has drained, by its receipt. */
-export function drainedBy(given: readonly number[] | undefined, receiptUs: number, chargedUs: number): number {
-  if (given !== undefined) {
-    for (let i = 1; i < given.length; i += 2) {
-      if ((given[i] as number) >= chargedUs) return Math.min(receiptUs, given[i + 1] as number)
-    }
-  }
-  return receiptUs
+/** Charges units at an instant that may be past. */
+export function spend(state: BucketState, atUs: number, units: number): void {
+  // 1. what has drained by then; nothing is charged before the state's own instant
+  const sinceUs = atUs > state.atUs ? atUs : state.atUs
+  const left = drain(state, sinceUs)
+  const ahead = aheadLeft(state, left)
+  // 2. on top of it; behind what is booked, where something is
+  const level = left + units * state.grain
+  state.level = level < MAX_EXACT ? level : MAX_EXACT
+  state.atUs = sinceUs
+  state.ahead = ahead > 0 ? ahead + (state.level - left) : 0
 }

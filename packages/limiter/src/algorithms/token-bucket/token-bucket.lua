@@ -202,6 +202,7 @@ local function bucket(code)
 
     return {
       put = put,
+      leases = code == TOKEN_BUCKET,
 
       adopt = function(limit, units, now, view, at)
         view[at] = units >= limit[4] and limit[4] * limit[3] or units * limit[3]
@@ -281,6 +282,18 @@ local function bucket(code)
       receipt = function(limit, view, at, now)
         local us = now + math.floor(view[at] / limit[2])
         return us < MAX_EXACT and us or MAX_EXACT
+      end,
+
+      spend = function(state, at, units)
+        -- 1. what has drained by then; nothing is charged before the state's own instant
+        local since = at > state[3] and at or state[3]
+        local left = drain(state, since)
+        local ahead = ahead_left(state, left)
+        -- 2. on top of it; behind what is booked, where something is
+        local level = left + units * state[5]
+        state[2] = level < MAX_EXACT and level or MAX_EXACT
+        state[3] = since
+        state[6] = ahead > 0 and ahead + (state[2] - left) or 0
       end,
 
       give = function(state, now, units, receipt, charged, again)

@@ -1,4 +1,6 @@
+import { randomUUID } from 'node:crypto'
 import type { ChangeListener } from '../../store.ts'
+import { warnOnce } from './warn-once.ts'
 
 export interface SubscriptionEvents {
   onMessage(text: string): void
@@ -22,23 +24,36 @@ export function channelOf(prefix: string): string {
   return `${prefix}~:changes`
 }
 
+/** What stands before a key whose leases are to be given back. */
+const RECALL = '!'
+
 /** How many attempts may fail in a row before it is told: a server that ends takes this connection first. */
 const DOUBTFUL = 3
+
+/** How long it may take until a subscription hears what is published, in ms. */
+const LISTEN_MS = 3000
 
 /** The pause before the nth attempt to listen again, in ms. */
 function pauseMs(attempts: number): number {
   return Math.min(2000, 50 * 2 ** attempts)
 }
 
+/** What the store does for those who listen. */
+export interface Speaker {
+  /** Publishes on the channel as the script does, on a server that counts. */
+  say(text: string): Promise<unknown>
+  warn(message: string): void
+}
+
 /**
- * What the script tells of: keys on which a refusal may no longer hold. The subscription is made when somebody wants to
+ * What the script tells of: keys on which a refusal, or a lease, may no longer hold. The subscription is made when somebody wants to
  * know, anew with each link to the server, and serves all of them.
  */
 export class Announcements {
   readonly channel: string
   private readonly prefix: string
   private readonly subscribe: Subscribe | undefined
-  private readonly warn: (message: string) => void
+  private readonly speaker: Speaker
   private readonly listeners = new Set<ChangeListener>()
   private readonly ending = new Set<Promise<void>>()
   private subscription: Subscription | undefined
@@ -46,14 +61,22 @@ export class Announcements {
   private up = false
   private live = false
   private attempts = 0
+  /** Whether it was told that nothing is heard. */
+  private doubted = false
+  /** Of the pause before the next attempt, or of the wait for the word. */
   private timer: NodeJS.Timeout | undefined
+  /** What is said to oneself when one begins to listen. */
+  private word = ''
 
-  /** @param prefix what begins every key, with its colon */
-  constructor(prefix: string, subscribe: Subscribe | undefined, warn: (message: string) => void) {
+  /**
+   * @param prefix what begins every key, with its colon
+   * @param subscribe absent where the client has no way to listen
+   */
+  constructor(prefix: string, subscribe: Subscribe | undefined, speaker: Speaker) {
     this.prefix = prefix
     this.channel = channelOf(prefix)
     this.subscribe = subscribe
-    this.warn = warn
+    this.speaker = speaker
   }
 
   watch(listener: ChangeListener): () => void {
@@ -84,16 +107,37 @@ export class Announcements {
 
   private begin(): void {
     if (!this.up || this.listeners.size === 0 || this.subscription !== undefined || this.timer !== undefined) return
-    const own = this.subscribe?.(this.channel, {
-      onMessage: (text) => this.told(text),
-      onLive: () => {
-        if (own === this.subscription) this.turn(true)
-      },
-      onLost: (error) => {
-        if (own === this.subscription) this.lost(error)
-      },
+    if (this.subscribe === undefined) {
+      warnOnce('HEADGATE_NO_SUBSCRIPTION', this.voidPromise('this client cannot listen'))
+      return
+    }
+    try {
+      const own = this.subscribe(this.channel, {
+        onMessage: (text) => {
+          if (text !== this.word) this.told(text)
+          else if (own === this.subscription) this.turn(true)
+        },
+        onLive: () => {
+          if (own === this.subscription) this.prove(own)
+        },
+        onLost: (error) => {
+          if (own === this.subscription) this.lost(error)
+        },
+      })
+      this.subscription = own
+      const unheard = new Error(`what is published where counters are kept is not heard within ${LISTEN_MS} ms`)
+      this.timer = setTimeout(() => this.lost(unheard), LISTEN_MS).unref()
+    } catch (error) {
+      this.lost(error as Error)
+    }
+  }
+
+  /** Whoever hears its own word hears the script too: both rights are there, and it is the same server. */
+  private prove(own: Subscription): void {
+    this.word = randomUUID()
+    this.speaker.say(this.word).catch((error: Error) => {
+      if (own === this.subscription) this.lost(error)
     })
-    this.subscription = own
   }
 
   private drop(): void {
@@ -118,21 +162,32 @@ export class Announcements {
       },
       pauseMs(this.attempts++),
     ).unref()
-    if (this.attempts !== DOUBTFUL) return
-    this.warn(
-      `no subscription to ${this.channel}: refusals are repeated for 1 s at most: ${error?.message ?? 'it ended'}`,
-    )
+    if (this.attempts < DOUBTFUL || this.doubted) return
+    this.doubted = true
+    const problem = this.voidPromise(error?.message ?? 'it ended')
+    this.speaker.warn(problem)
+    warnOnce('HEADGATE_NO_SUBSCRIPTION', problem)
+  }
+
+  private voidPromise(why: string): string {
+    return `no subscription to ${this.channel} (${why}): refusals are repeated for 1 s at most, and what gives units back elsewhere is seen that late; allow SUBSCRIBE and PUBLISH on it, give a client as \`subscriber\`, or set \`denyCache: false\``
   }
 
   private told(text: string): void {
-    if (!text.startsWith(this.prefix)) return
+    const recalled = text.startsWith(RECALL + this.prefix)
+    if (!recalled && !text.startsWith(this.prefix)) return
     // In a cluster a tag comes next; no rule begins like one.
-    const key = text.slice(this.prefix.length).replace(/^\{[^}]*\}:/, '')
-    for (const { onChange } of this.listeners) onChange(key)
+    const key = text.slice(this.prefix.length + (recalled ? RECALL.length : 0)).replace(/^\{[^}]*\}:/, '')
+    for (const { onChange } of this.listeners) onChange(key, recalled)
   }
 
   private turn(live: boolean): void {
-    if (live) this.attempts = 0
+    if (live) {
+      clearTimeout(this.timer)
+      this.timer = undefined
+      this.attempts = 0
+      this.doubted = false
+    }
     if (live === this.live) return
     this.live = live
     for (const { onLive } of this.listeners) onLive(live)

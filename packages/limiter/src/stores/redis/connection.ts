@@ -75,7 +75,8 @@ export class Connection {
   private connect(): void {
     this.attempts += 1
     const limitMs = attemptLimitMs(this.attempts)
-    const link: Link = this.open(
+    const link: Link = opened(
+      this.open,
       { onReady: () => this.prepare(link), onEnd: (error) => this.ended(link, error) },
       limitMs,
     )
@@ -109,6 +110,16 @@ export class Connection {
     this.timer = setTimeout(() => this.connect(), pauseMs(this.attempts)).unref()
     link.end().catch(() => undefined)
     this.events.onDown(error)
+  }
+}
+
+/** A client that cannot even make another of its kind: a link that ends, as any that could not be made. */
+function opened(open: OpenLink, events: LinkEvents, limitMs: number): Link {
+  try {
+    return open(events, limitMs)
+  } catch (error) {
+    queueMicrotask(() => events.onEnd(error as Error))
+    return { send: () => Promise.reject(error), end: async () => undefined }
   }
 }
 

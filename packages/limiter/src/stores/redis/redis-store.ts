@@ -70,7 +70,12 @@ export function redisStoreOn(
   const store =
     cluster === undefined
       ? new RedisStore(opener(client), prefix, script, { subscribe: subscribing(client, subscriber) })
-      : new ClusterStore(cluster, prefix, script, subscriber && subscribing(client, subscriber))
+      : new ClusterStore(
+          cluster,
+          prefix,
+          script,
+          subscriber === undefined ? undefined : subscribing(client, subscriber),
+        )
   const ownPrefix = keyPrefixOf(client)
   if (ownPrefix !== undefined && `${ownPrefix}` !== '') {
     process.emitWarning(
@@ -116,6 +121,9 @@ function subscribing(client: object, subscriber: RedisClient | undefined): Subsc
     if (isNodeRedis(client)) return (...to) => listenNodeRedis(client, ...to)
     return undefined
   }
+  if (!isListener(subscriber)) {
+    throw new InvalidArgumentError('subscriber', `${show(subscriber)} is no client of ioredis, iovalkey or node-redis`)
+  }
   const prefix = keyPrefixOf(subscriber)
   if (prefix !== undefined && `${prefix}` !== '') {
     throw new InvalidArgumentError(
@@ -124,8 +132,11 @@ function subscribing(client: object, subscriber: RedisClient | undefined): Subsc
     )
   }
   if (isIoredis(subscriber)) return (...to) => listenIoredis(subscriber, true, ...to)
-  if (isNodeRedis(subscriber)) return (...to) => listenOn(subscriber, undefined, ...to)
-  throw new InvalidArgumentError('subscriber', `${show(subscriber)} is no client of ioredis, iovalkey or node-redis`)
+  return (...to) => listenOn(subscriber, undefined, ...to)
+}
+
+function isListener(subscriber: unknown): subscriber is IoredisClient | NodeRedisClient {
+  return typeof subscriber === 'object' && subscriber !== null && (isIoredis(subscriber) || isNodeRedis(subscriber))
 }
 
 function unknownClient(problem: string): HeadgateError {

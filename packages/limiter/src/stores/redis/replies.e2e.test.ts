@@ -245,10 +245,17 @@ describe.each(ALL_CLIENTS)('What a server answers to $name', (client) => {
 
   it.each([
     ['-LOADING Redis is loading the dataset in memory\r\n', 'loading'],
+    ["-READONLY You can't write against a read only replica.\r\n", 'readonly'],
     ["-MASTERDOWN Link with MASTER is down and replica-serve-stale-data is set to 'no'.\r\n", 'readonly'],
+    ["-OOM command not allowed when used memory > 'maxmemory'.\r\n", 'full'],
+    ['-NOAUTH Authentication required.\r\n', 'auth'],
     ['-UNKILLABLE Sorry the script already executed write commands.\r\n', 'busy'],
     [text('READONLY'), 'readonly'],
+    [text('MASTERDOWN'), 'readonly'],
+    [text('LOADING'), 'loading'],
+    [text('CLUSTERDOWN'), 'cluster'],
     [text('OOM'), 'full'],
+    ["-CROSSSLOT Keys in request don't hash to the same slot\r\n", 'cluster'],
     ['-CLUSTERDOWN The cluster is down\r\n', 'cluster'],
     ['-MOVED 3999 127.0.0.1:6381\r\n', 'cluster'],
     ['-TRYAGAIN Multiple keys request during rehashing of slot\r\n', 'cluster'],
@@ -256,20 +263,23 @@ describe.each(ALL_CLIENTS)('What a server answers to $name', (client) => {
     ['+OK\r\n', 'script'],
     ['*3\r\n:0\r\n:1\r\n:0\r\n', 'script'],
     ['$-1\r\n', 'script'],
-  ])('%j is a fault of the store, never a refusal of the caller (firecrawl/firecrawl#3728)', async (reply, kind) => {
-    const fake = await startFakeRedis()
-    ends.push(() => fake.close())
-    const seen = engineOn(fake.url, client)
-    await backBy(seen.ask, 5000)
-    fake.reply = ([command]) => (command === 'EVALSHA' ? reply : undefined)
-    for (let i = 0; i < 10; i++) {
-      expect(await seen.ask()).toMatchObject({ allowed: true, source: 'local', degraded: true, retryAfterMs: 0 })
-    }
-    await until('an error', () => seen.kinds.length > 0)
-    expect(seen.kinds).toEqual([kind])
-    fake.reply = () => undefined
-    await backBy(seen.ask, 5000)
-  })
+  ])(
+    '%j is a fault of the store, never a refusal of the caller (firecrawl/firecrawl#3728, StackExchange.Redis#2074)',
+    async (reply, kind) => {
+      const fake = await startFakeRedis()
+      ends.push(() => fake.close())
+      const seen = engineOn(fake.url, client)
+      await backBy(seen.ask, 5000)
+      fake.reply = ([command]) => (command === 'EVALSHA' ? reply : undefined)
+      for (let i = 0; i < 10; i++) {
+        expect(await seen.ask()).toMatchObject({ allowed: true, source: 'local', degraded: true, retryAfterMs: 0 })
+      }
+      await until('an error', () => seen.kinds.length > 0)
+      expect(seen.kinds).toEqual([kind])
+      fake.reply = () => undefined
+      await backBy(seen.ask, 5000)
+    },
+  )
 
   it('is asked again, and again, while it loads its data', async () => {
     const fake = await startFakeRedis()

@@ -12,7 +12,7 @@ import { Announcements, channelOf, type Subscribe } from './announcements.ts'
 import { Batch, type Route } from './batch.ts'
 import { Connection, type ConnectionEvents, type Link, type OpenLink } from './connection.ts'
 import { downFault, faultOf, isNoScript } from './faults.ts'
-import { required } from './no-scripts.ts'
+import { refusalOf, required } from './no-scripts.ts'
 import { DECIDE, type Script } from './script.ts'
 import { ServerClock } from './server-clock.ts'
 import { refuseOldServer } from './server-version.ts'
@@ -70,7 +70,8 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
   constructor(open: OpenLink, prefix: string, script: Script = DECIDE, { member, subscribe }: StoreTies = {}) {
     this.route = { prefix: `${prefix}:` }
     const warn = (message: string) => this.report(message, 'subscription', 1)
-    if (member === undefined) this.announcements = new Announcements(this.route.prefix, subscribe, warn)
+    const say = (text: string) => this.ask(['PUBLISH', this.channel, text])
+    if (member === undefined) this.announcements = new Announcements(this.route.prefix, subscribe, { say, warn })
     this.channel = member?.channel ?? channelOf(this.route.prefix)
     this.script = script
     this.member = member
@@ -247,7 +248,7 @@ export class RedisStore implements RemoteStore, ConnectionEvents {
     if (batch.route.asking === true) this.connection.send(['ASKING']).catch(() => undefined)
     this.connection.send(args).then(
       (reply) => this.receive(batch, reply, sentMs),
-      (error: unknown) => this.refused(batch, this.state === 'ready' ? faultOf(error) : this.cut),
+      (error: unknown) => this.refused(batch, this.state === 'ready' ? refusalOf('EVALSHA', error) : this.cut),
     )
   }
 

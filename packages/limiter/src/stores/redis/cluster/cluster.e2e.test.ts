@@ -209,7 +209,7 @@ describe('a store on a cluster', () => {
     expect(faults).toEqual([])
   })
 
-  it('is no matter of a single node: CROSSSLOT and MOVED are counted, and policies decide', async () => {
+  it('is no matter of a single node: CROSSSLOT and MOVED are counted, and policies decide (SGrondin/bottleneck#180)', async () => {
     const cluster = await started(0)
     const store = redisStore((CLIENTS[0] as (typeof CLIENTS)[number]).make(cluster.servers[0]?.url as string))
     const engine = createEngine({ store, timeoutMs: 1000 })
@@ -225,43 +225,6 @@ describe('a store on a cluster', () => {
     expect([two.allowed, two.reason, two.degraded]).toEqual([false, 'store', true])
     await until('told of a fault', () => faults.length > 0, 2000)
     expect(faults[0]).toBe('cluster CROSSSLOT')
-  })
-
-  it('that runs no scripts is told of once, and which promise is void', async () => {
-    const warnings: string[] = []
-    const listen = (warning: Error & { code?: string }) => {
-      if (warning.code === 'HEADGATE_NO_SCRIPTS') warnings.push(warning.message)
-    }
-    process.on('warning', listen)
-    ends.push(() => process.off('warning', listen))
-    const cluster = await started(0, '--rename-command', 'SCRIPT', '', '--rename-command', 'EVALSHA', '')
-    const { engine } = engineOn(cluster, ANY, 500)
-    const reasons: string[] = []
-    engine.on('degraded', ({ kind }) => reasons.push(kind))
-    await until(
-      'told of missing scripts',
-      async () => (await engine.check([item('ann')])).degraded && reasons.length > 0,
-      5000,
-    )
-    expect(reasons[0]).toBe('script')
-    await sleep(300)
-    expect(warnings).toHaveLength(1)
-    expect(warnings[0]).toMatch(
-      /refuses SCRIPT LOAD \(ERR unknown command 'SCRIPT'\).*each process counts for itself by onStoreFailure/,
-    )
-  })
-
-  it("needs the servers' TIME, and fails loudly without (otovo/redis-rate-limiters PR#11)", async () => {
-    const cluster = await started(0, '--rename-command', 'TIME', '')
-    const { engine } = engineOn(cluster, ANY, 500)
-    const reasons: string[] = []
-    engine.on('degraded', ({ reason }) => reasons.push(reason))
-    await until(
-      'told of a missing TIME',
-      async () => (await engine.check([item('ann')])).degraded && reasons.length > 0,
-      5000,
-    )
-    expect(reasons[0]).toMatch(/refuses TIME/)
   })
 
   it('decides the limits of a dead node by their policy and all others exactly, each settled where it was charged', async () => {

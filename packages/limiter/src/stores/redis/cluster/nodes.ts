@@ -39,10 +39,12 @@ export class Nodes {
 
   constructor(client: ClusterClient, prefix: string, script: Script, events: NodesEvents, subscribe?: Subscribe) {
     this.client = client
-    const warn = (message: string) => {
-      for (const [report] of this.reports) report(message, 'subscription', 1)
-    }
-    this.announcements = new Announcements(`${prefix}:`, subscribe ?? ((...to) => this.listen(...to)), warn)
+    this.announcements = new Announcements(`${prefix}:`, subscribe ?? ((...to) => this.listen(...to)), {
+      say: async (text) => this.heard()?.store.ask(['PUBLISH', this.announcements.channel, text]),
+      warn: (message) => {
+        for (const [report] of this.reports) report(message, 'subscription', 1)
+      },
+    })
     this.script = script
     this.events = events
     this.routes = TAGS.map(({ text }) => ({ prefix: `${prefix}:{${text}}:` }))
@@ -148,9 +150,8 @@ export class Nodes {
   private async askAgain(): Promise<void> {
     this.timer = undefined
     if (this.asking) return
-    const heard = [...this.nodes.values()].filter(({ store }) => store.connected)
-    const node = heard[Math.floor(Math.random() * heard.length)]
-    if (node === undefined) {
+    const node = this.heard()
+    if (!node?.store.connected) {
       // Every new link learns it by itself; all that was known may have moved.
       this.openSeeds()
       return
@@ -176,10 +177,14 @@ export class Nodes {
     }
   }
 
-  private listen(channel: string, events: SubscriptionEvents): Subscription {
+  /** Any of the nodes, one that answers if there is one. */
+  private heard(): ClusterNode | undefined {
     const heard = [...this.nodes.values()].filter(({ store }) => store.connected)
-    const { address } = (heard[Math.floor(Math.random() * heard.length)] ?? this.any) as ClusterNode
-    return this.client.listen(this.client.reach(address), channel, events)
+    return heard[Math.floor(Math.random() * heard.length)] ?? this.any
+  }
+
+  private listen(channel: string, events: SubscriptionEvents): Subscription {
+    return this.client.listen(this.client.reach((this.heard() as ClusterNode).address), channel, events)
   }
 
   private lost(): void {
