@@ -254,7 +254,7 @@ export class EngineCore implements Engine {
     if (this.store.kind === 'local') return results(check, this.store.judge(check))
     try {
       this.denied?.doubt(check)
-      this.leases?.yield(check)
+      await this.leases?.yield(check)
       return results(check, await this.store.run(check, performance.now() + this.timeoutMs))
     } catch (error) {
       const { name } = check.operation as Operation

@@ -144,9 +144,16 @@ export class Leases {
     return undefined
   }
 
-  /** Gives back what is held of counters that are reset or blocked, in the same call and before. */
-  yield({ parts, operation }: Check): void {
-    if (YIELDS.includes(operation?.name)) for (const part of parts) this.recall(keyOf(part))
+  /**
+   * Gives back what is held of counters that are reset or blocked: in the same call and before; where more was being asked
+   * for, in a call before, which is to be waited for.
+   */
+  yield({ parts, operation }: Check): Promise<unknown> | undefined {
+    if (!YIELDS.includes(operation?.name)) return undefined
+    const keys = parts.map(keyOf)
+    const asking = keys.some((key) => this.slices.get(key)?.asked !== undefined)
+    const back = Promise.all(keys.map((key) => this.recall(key)))
+    return asking ? back : undefined
   }
 
   /** Everything is given back, as far as the store answers. */
@@ -216,18 +223,18 @@ export class Leases {
   private get listener(): ChangeListener {
     return {
       onChange: (key, recalled) => {
-        if (recalled) this.recall(key)
+        if (recalled) void this.recall(key)
       },
       // Whatever is missed ends with the lease.
       onLive: () => undefined,
     }
   }
 
-  private recall(key: string): void {
+  private async recall(key: string): Promise<void> {
     const slice = this.slices.get(key)
     if (slice === undefined) return
     slice.restUntilMs = this.clock() + POOR_MS
-    void this.giveBack(slice)
+    await this.giveBack(slice)
   }
 
   private want(slice: Slice, nowMs: number): void {
