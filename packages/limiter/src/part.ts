@@ -57,9 +57,15 @@ const POLICIES: readonly unknown[] = ['local', 'open', 'closed', 'throw'] satisf
 export function judgedOf(items: readonly CheckItem[]): { parts: Part[]; followers?: Follower[] } {
   refuseNoList(items)
   if (items.every(isPlain)) return { parts: distinct(items.map(partOf)) }
-  const enforced = items.filter(isEnforced)
-  const parts = distinct(enforced.map(partOf))
-  const followers = enforced.flatMap((item, place) => penaltyOf(item, parts, place))
+  const parts: Part[] = []
+  const followers: Follower[] = []
+  for (const item of items) {
+    if (!isEnforced(item)) continue
+    const part = partOf(item)
+    if (item.penalty !== undefined) followers.push(penaltyOf(item.penalty, part, parts.length))
+    parts.push(part)
+  }
+  distinct(parts)
   for (const item of items) {
     if (isEnforced(item)) continue
     const { rule, group } = item
@@ -97,33 +103,52 @@ function followerOf(
   kind: 'shadow' | 'candidate',
   enforced: readonly Part[],
 ): Follower {
-  const parts = items.filter((item) => item.group === kind && item.rule === rule).map(partOf)
-  // A candidate has counters of its own; a shadow limit on one that is enforced would charge it twice.
-  distinct([...enforced, ...parts])
-  const special = parts.find(({ limit }) => limit.holdsSlots === true || limit.scope !== undefined)
-  if (special !== undefined) {
-    const problem = `${show(kind)} does not fit ${show(special.name)}: slots and limits of scope 'instance' are enforced`
-    throw new InvalidArgumentError('group', problem)
+  const parts: Part[] = []
+  const places: number[] = []
+  for (const item of items) {
+    if (item.group !== kind || item.rule !== rule) continue
+    const part = partOf(item)
+    refuseSpecial(part, kind)
+    parts.push(part)
+    if (kind === 'shadow') continue
+    for (let i = 0; i < enforced.length; i++) {
+      if (enforced[i]?.rule === rule && enforced[i]?.name === part.name) places.push(i)
+    }
   }
-  const replaced = (part: Part) => part.rule === rule && parts.some(({ name }) => name === part.name)
-  const places = kind === 'candidate' ? enforced.flatMap((part, i) => (replaced(part) ? [i] : [])) : []
+  // A candidate has counters of its own; a shadow limit on one that is enforced would charge it twice.
+  distinct(kind === 'candidate' ? parts : [...enforced, ...parts])
   return { kind, rule, parts, places }
 }
 
+function refuseSpecial({ name, limit }: Part, kind: string): void {
+  if (limit.holdsSlots !== true && limit.scope === undefined) return
+  const problem = `${show(kind)} does not fit ${show(name)}: slots and limits of scope 'instance' are enforced`
+  throw new InvalidArgumentError('group', problem)
+}
+
+/** By a rule's penalty, which is one object for all its checks. */
+const penaltyLimits = new WeakMap<Penalty, Limit>()
+
+function penaltyLimit(penalty: Penalty): Limit {
+  let limit = penaltyLimits.get(penalty)
+  if (limit === undefined) {
+    limit = fixedWindow({ limit: penalty.refusals, period: penalty.withinMs, align: 'first-hit' })
+    penaltyLimits.set(penalty, limit)
+  }
+  return limit
+}
+
 /** What counts the refusals of a limit, beside its counter. */
-function penaltyOf({ penalty, rule }: CheckItem, parts: readonly Part[], place: number): Follower[] {
-  if (penalty === undefined) return []
-  const refused = parts[place] as Part
+function penaltyOf(penalty: Penalty, refused: Part, place: number): Follower {
+  const { rule, name, value, onStoreFailure } = refused
   if (refused.limit.scope !== undefined) {
-    const problem = `does not fit ${show(refused.name)}, a limit of scope 'instance': its refusals are counted nowhere`
+    const problem = `does not fit ${show(name)}, a limit of scope 'instance': its refusals are counted nowhere`
     throw new InvalidArgumentError('penalty', problem)
   }
-  const { refusals, withinMs, blockMs } = penalty
-  const limit = fixedWindow({ limit: refusals, period: withinMs, align: 'first-hit' })
-  const counted = { rule, name: refused.name, limit, onStoreFailure: refused.onStoreFailure, cost: 1 }
+  const limit = penaltyLimit(penalty)
   const space = `${refused.space.slice(0, -1)}~penalty:`
-  const part = { ...counted, space, value: refused.value, blockMs }
-  return [{ kind: 'penalty', rule, parts: [part], places: [place] }]
+  const part = { rule, name, limit, space, value, cost: 1, onStoreFailure, blockMs: penalty.blockMs }
+  return { kind: 'penalty', rule, parts: [part], places: [place] }
 }
 
 /** What blocks must be known before the first refusal: a wrong number would be found by nobody but the blocked. */
@@ -186,8 +211,8 @@ export function partOf(item: CheckItem): Part {
     value: keyText(key, rule),
     cost: costOf(cost),
     onStoreFailure: policyOf(onStoreFailure),
-    ...(item.maxWaitMs === undefined ? undefined : { maxWaitMs: spanOf(item.maxWaitMs, 'maxWaitMs', 0) }),
-    ...(item.accuracy === undefined ? undefined : { accuracy: accuracyOf(item.accuracy) }),
+    maxWaitMs: item.maxWaitMs === undefined ? undefined : spanOf(item.maxWaitMs, 'maxWaitMs', 0),
+    accuracy: item.accuracy === undefined ? undefined : accuracyOf(item.accuracy),
   }
 }
 
@@ -221,8 +246,10 @@ function keyText(key: unknown, rule: string | undefined): string {
 }
 
 const LIMIT_NAME = /^[A-Za-z0-9][A-Za-z0-9._-]{0,63}(?:\+[A-Za-z0-9][A-Za-z0-9._-]{0,63})*$/
+type Spaces = Map<string | undefined, Map<string, string>>
 /** By rule and name: the spaces of names seen to be right. They come from configuration, so they are few. */
-const spaces = new Map<string | undefined, Map<string, string>>()
+const spaces: Spaces = new Map()
+const candidateSpaces: Spaces = new Map()
 const MAX_SPACES = 10_000
 let spacesKept = 0
 
@@ -231,17 +258,22 @@ let spacesKept = 0
  * no two limits share one.
  */
 function spaceOf(rule: string | undefined, name: string, candidate: boolean): string {
-  const own = candidate ? `${name}~candidate` : name
-  const known = spaces.get(rule)?.get(own)
-  if (known !== undefined) return known
+  const known = (candidate ? candidateSpaces : spaces).get(rule)?.get(name)
+  return known ?? newSpace(rule, name, candidate)
+}
+
+function newSpace(rule: string | undefined, name: string, candidate: boolean): string {
   refuseBadName(name, 'name')
   if (rule !== undefined) refuseBadName(rule, 'rule')
   if (spacesKept++ >= MAX_SPACES) {
     spaces.clear()
+    candidateSpaces.clear()
     spacesKept = 1
   }
+  const own = candidate ? `${name}~candidate` : name
   const space = rule === undefined ? `${own}:` : `${rule}:${own}:`
-  spaces.set(rule, (spaces.get(rule) ?? new Map<string, string>()).set(own, space))
+  const all = candidate ? candidateSpaces : spaces
+  all.set(rule, (all.get(rule) ?? new Map<string, string>()).set(name, space))
   return space
 }
 

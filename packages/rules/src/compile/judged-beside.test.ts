@@ -1,4 +1,4 @@
-import type { CheckItem } from 'headgate'
+import { type CheckItem, createEngine, memoryStore } from 'headgate'
 import { describe, expect, it } from 'vitest'
 import { errors, request, rules } from '../test-support/rules.ts'
 
@@ -26,10 +26,23 @@ describe('a candidate', () => {
   it('is judged beside the live limits, by its own numbers, on the same values', () => {
     const { items } = check(rule('candidate: { limits: [{ by: ip, limit: 3/s }] }'))
     expect(items.map(({ name, group, limit, key }) => [name, group, limit.limit, key])).toEqual([
-      ['ip', undefined, 5, { text: '203.0.113.9' }],
-      ['host', undefined, 9, { text: 'api.example.com' }],
+      ['ip', 'enforced', 5, { text: '203.0.113.9' }],
+      ['host', 'enforced', 9, { text: 'api.example.com' }],
       ['ip', 'candidate', 3, { text: '203.0.113.9' }],
     ])
+  })
+
+  it('has no penalty and no patience of its own, so that an engine takes it beside a rule that has them', async () => {
+    const beside = 'candidate: { limits: [{ by: ip, limit: 3/s }] }, penalty: { refusals: 3, within: 1m, block: 1m }'
+    const { items } = check(rule(`${beside}, maxWait: 10ms`))
+    expect(items.map(({ group, penalty, maxWaitMs }) => [group, penalty?.refusals, maxWaitMs])).toEqual([
+      ['enforced', 3, 10],
+      ['enforced', 3, 10],
+      ['candidate', undefined, undefined],
+    ])
+    const engine = createEngine({ store: memoryStore() })
+    expect(await engine.check(items)).toMatchObject({ allowed: true, beside: [{ kind: 'candidate', allowed: true }] })
+    await engine.close()
   })
 
   it('takes the place of a limit that there is, in a rule that is enforced', () => {

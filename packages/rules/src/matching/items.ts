@@ -71,7 +71,13 @@ export function item(
 ): CheckItem | undefined {
   if (limit === undefined) return undefined
   const { onStoreFailure, accuracy, mode, penalty, maxWaitMs } = rule
-  const own: CheckItem = { rule: rule.name, name: plan.limit.name, limit, key, cost, onStoreFailure, accuracy }
-  if (mode === 'shadow') return { ...own, group: 'shadow' }
-  return penalty === undefined && maxWaitMs === 0 ? own : { ...own, penalty, maxWaitMs }
+  const own = { rule: rule.name, name: plan.limit.name, limit, key, cost, onStoreFailure, accuracy }
+  // All of one shape: the engine reads each of them for each request.
+  if (mode === 'shadow') return { ...own, group: 'shadow', penalty: undefined, maxWaitMs: undefined }
+  return {
+    ...own,
+    group: 'enforced',
+    penalty,
+    maxWaitMs: maxWaitMs === 0 && penalty === undefined ? undefined : maxWaitMs,
+  }
 }

@@ -102,7 +102,8 @@ function judge(hits: readonly Hit[], request: RuleRequest): RuleMatch {
     }
     for (const limit of plan.candidate) {
       const applied = apply(limit, plan.rule, facts, pattern, cost)
-      if (applied !== undefined && !('missing' in applied)) items.push({ ...applied, group: 'candidate' })
+      if (applied !== undefined && !('missing' in applied))
+        items.push({ ...applied, group: 'candidate', penalty: undefined, maxWaitMs: undefined })
     }
     rules.push(plan.matched)
   }
