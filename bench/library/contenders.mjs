@@ -21,7 +21,7 @@ async function connect(port, options) {
 /** A client of the whole cluster, that is told of one node. */
 const clusterAt = (port) => new Cluster([{ host: '127.0.0.1', port }], { enableOfflineQueue: false, lazyConnect: true })
 
-const bucket = ({ limit }) => tokenBucket({ limit, period: '1d' })
+const bucket = ({ limit, period = '1d' }) => tokenBucket({ limit, period })
 const points = ({ limit }, keyPrefix) => ({ points: limit, duration: DAY, keyPrefix })
 export const headgateOk = (decision) => decision.allowed && decision.source === 'store' && !decision.degraded
 const flexibleOk = (res) => res.remainingPoints > 0
@@ -109,7 +109,12 @@ export const contenders = {
   async 'headgate, lease'(spec) {
     const { store } = await headgateStore(spec)
     const limiter = createLimiter({ name: NAME, store, limit: bucket(spec), accuracy: 'lease' })
-    return { check: (key) => limiter.check(key), ok: ({ allowed, degraded }) => allowed && !degraded }
+    const most = spec.limit
+    return {
+      check: (key) => limiter.check(key),
+      ok: ({ allowed, degraded }) => allowed && !degraded,
+      stranded: () => limiter.strandedUnits / most,
+    }
   },
   async 'headgate, memory'(spec) {
     const limiter = createLimiter({ name: NAME, store: memoryStore(), limit: bucket(spec) })

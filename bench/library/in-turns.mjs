@@ -56,6 +56,8 @@ export async function throughput(bench, { processes = 1, ...spec }, execArgv) {
     decisions,
     /** Decided without the store, or refused. */
     wrong: sum('wrong'),
+    /** The mean share of the budget that a process held idle. */
+    stranded: sum('stranded') / processes,
   }
 }
 

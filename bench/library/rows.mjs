@@ -10,6 +10,9 @@ import { measure } from './measure.mjs'
 /** So many checks of one key never reach it. */
 const HOT = { ...USUAL, keys: 1, limit: 1_000_000_000 }
 
+/** A budget that one process may use up by a fifth or so. */
+const LEASED = { ...HOT, limit: 5_000_000, period: '1s' }
+
 /** Everybody has used up what there is. */
 const REFUSED = { ...USUAL, keys: 10_000, limit: 1 }
 
@@ -58,11 +61,14 @@ export const rows = {
 
   lease: async (bench) => {
     const work = 'one hot key, leased'
-    const { runs, lines } = await inTurns(bench, work, HOT, ['headgate, lease'], {
+    const { runs, lines } = await inTurns(bench, work, LEASED, ['headgate, lease'], {
       headgate: [rate, redisCpu, clientCpu, wire],
     })
     const own = spread(runs['headgate, lease'].map(rate.of))
+    const idle = spread(runs['headgate, lease'].map(({ stranded }) => stranded * 100))
     lines.push(statement({ work, measure: 'decisions/s', atLeast: 1_000_000 }, { own, value: own, runs: [] }))
+    const stranded = { work, measure: 'held idle, % of the budget', atMost: 2, digits: 4 }
+    lines.push(statement(stranded, { own: idle, value: idle, runs: [] }))
     return { runs, lines }
   },
 

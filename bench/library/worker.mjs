@@ -69,9 +69,11 @@ async function fillOnce({ check, ok }, names, callers) {
 }
 
 /** Each caller asks about a random key, waits for the answer, and asks again. */
-async function callFor({ check, ok }, names, callers, ms) {
+async function callFor({ check, ok, stranded }, names, callers, ms) {
   let decisions = 0
   let wrong = 0
+  let idle = 0
+  let samples = 0
   let over = false
   const begun = performance.now()
   await concurrently(callers, async () => {
@@ -81,9 +83,13 @@ async function callFor({ check, ok }, names, callers, ms) {
       decisions += 1
       // A timer would not do: the memory stores answer without ever letting the event loop turn.
       if (decisions % 16 === 0 && performance.now() - begun > ms) over = true
+      if (stranded !== undefined && decisions % 1024 === 0) {
+        idle += stranded()
+        samples += 1
+      }
     }
   })
-  return { decisions, wrong, elapsedMs: performance.now() - begun }
+  return { decisions, wrong, elapsedMs: performance.now() - begun, stranded: samples > 0 ? idle / samples : 0 }
 }
 
 function concurrently(count, work) {

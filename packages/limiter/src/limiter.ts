@@ -46,6 +46,8 @@ export interface Limiter<Names extends string = string> {
   readonly name: string
   /** True while decisions are made without the store. */
   readonly degraded: boolean
+  /** Units that this process has taken ahead (`accuracy: 'lease'`) and not used. */
+  readonly strandedUnits: number
   /** Takes the cost from every limit, or from none. */
   check(keys: Keys<Names>, options?: LimiterCheckOptions): Promise<Decision>
   /** The same answer; nothing is written, created or extended. */
@@ -158,6 +160,10 @@ class LimiterCore implements Limiter {
 
   get degraded(): boolean {
     return this.engine.degraded
+  }
+
+  get strandedUnits(): number {
+    return this.engine.strandedUnits
   }
 
   check(keys: Keys, options?: LimiterCheckOptions): Promise<Decision> {
