@@ -1,5 +1,5 @@
 import { Socket } from 'node:net'
-import { GlideClient, type GlideClientConfiguration, Logger } from '@valkey/valkey-glide'
+import { GlideClient, type GlideClientConfiguration, GlideClusterClient, Logger } from '@valkey/valkey-glide'
 import type { RedisClient, RedisCluster } from 'headgate/redis'
 import { Cluster as Cluster5, Redis as Redis5 } from 'ioredis-5'
 import { Cluster as Cluster6, Redis as Redis6 } from 'ioredis-6'
@@ -64,7 +64,13 @@ export const CLUSTER_CLIENTS: readonly {
     make: (urls) =>
       createCluster6({ rootNodes: urls.map((url) => ({ socket: hostAndPort(url) })), defaults: loginOf(urls) }),
   },
+  { name: 'Valkey GLIDE', make: makeGlideCluster },
 ]
+
+function makeGlideCluster(urls: readonly string[]): GlideClusterClient {
+  const { addresses, ...settings } = glideSettings(urls[0] as string)
+  return Reflect.construct(GlideClusterClient, [new Socket(), { ...settings, addresses: urls.map(hostAndPort) }])
+}
 
 function hostAndPort(url: string): { host: string; port: number } {
   const { hostname, port } = new URL(url)

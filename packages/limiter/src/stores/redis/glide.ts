@@ -8,9 +8,16 @@ export interface ValkeyGlideClient {
 
 /** What makes another client of its settings: TypeScript hides the settings, not the object. */
 interface Made extends ValkeyGlideClient {
-  readonly config: { readonly advancedConfiguration?: object }
-  readonly constructor: { createClient(config: object): Promise<ValkeyGlideClient> }
+  readonly config: GlideSettings
+  readonly constructor: { createClient: MakeGlide }
 }
+
+export interface GlideSettings {
+  readonly addresses: readonly { readonly host: string; readonly port?: number }[]
+  readonly advancedConfiguration?: object
+}
+
+export type MakeGlide = (config: object) => Promise<ValkeyGlideClient>
 
 /** Longer than any deadline, in ms: time is kept by the store. */
 const NEVER_MS = 3_600_000
@@ -26,9 +33,19 @@ export function isGlide(client: object): client is ValkeyGlideClient {
 
 export function openGlide(client: ValkeyGlideClient, events: LinkEvents, connectTimeoutMs: number): Link {
   const { config, constructor: Client } = client as Made
+  return linkOfGlide(config, (own) => Client.createClient(own), events, connectTimeoutMs)
+}
+
+/** A connection by a client of these settings that is the store's own. */
+export function linkOfGlide(
+  config: GlideSettings,
+  make: MakeGlide,
+  events: LinkEvents,
+  connectTimeoutMs: number,
+): Link {
   let ended = false
   let own: ValkeyGlideClient | undefined
-  const made = Client.createClient({
+  const made = make({
     ...config,
     requestTimeout: NEVER_MS,
     inflightRequestsLimit: undefined,

@@ -1,3 +1,4 @@
+export type { ValkeyGlideCluster } from './cluster/glide-cluster.ts'
 export type { IoredisCluster } from './cluster/ioredis-cluster.ts'
 export type { NodeRedisCluster } from './cluster/node-redis-cluster.ts'
 export type { RedisCommands } from './commands.ts'

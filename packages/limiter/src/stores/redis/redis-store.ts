@@ -4,6 +4,7 @@ import type { RemoteStore } from '../../store.ts'
 import type { Subscribe } from './announcements.ts'
 import type { ClusterClient } from './cluster/client.ts'
 import { ClusterStore } from './cluster/cluster-store.ts'
+import { glideCluster, isGlideCluster, type ValkeyGlideCluster } from './cluster/glide-cluster.ts'
 import { type IoredisCluster, ioredisCluster, isIoredisCluster } from './cluster/ioredis-cluster.ts'
 import { isNodeRedisCluster, type NodeRedisCluster, nodeRedisCluster } from './cluster/node-redis-cluster.ts'
 import { isCommands, openCommands, type RedisCommands } from './commands.ts'
@@ -23,9 +24,9 @@ import { RedisStore } from './store.ts'
 export type RedisClient = IoredisClient | NodeRedisClient | NodeRedisSentinel | ValkeyGlideClient | RedisCommands
 
 const KNOWN =
-  'a client of ioredis 5 or 6, iovalkey, node-redis 5 or 6 or Valkey GLIDE, one of the cluster clients of the first three, or { send } for any other'
+  'a client of ioredis 5 or 6, iovalkey, node-redis 5 or 6 or Valkey GLIDE, one of their cluster clients, or { send } for any other'
 
-export type RedisCluster = IoredisCluster | NodeRedisCluster
+export type RedisCluster = IoredisCluster | NodeRedisCluster | ValkeyGlideCluster
 
 export interface RedisStoreOptions {
   /** Begins every key, before a colon; default `rate_limit`. Letters, digits and `. _ : -`; at most 64. */
@@ -44,7 +45,7 @@ const PREFIX = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$/
  *
  * The store makes a connection of its own from the client's settings, one that never sends a command
  * twice and never queues; the client itself is not touched. Close the store when done.
- * @param client of ioredis, iovalkey, node-redis or Valkey GLIDE, also behind Sentinels, or the first three's of a Cluster,
+ * @param client of ioredis, iovalkey, node-redis or Valkey GLIDE, also behind Sentinels (but for GLIDE), or of a Cluster,
  *   connected or not; or how to send commands by any other
  * @throws HEADGATE_CLIENT_UNKNOWN for any other client
  */
@@ -89,7 +90,8 @@ export function redisStoreOn(
 function clusterOf(client: RedisClient | RedisCluster): ClusterClient | undefined {
   if (typeof client !== 'object' || client === null) return undefined
   if (isIoredisCluster(client)) return ioredisCluster(client)
-  return isNodeRedisCluster(client) ? nodeRedisCluster(client) : undefined
+  if (isNodeRedisCluster(client)) return nodeRedisCluster(client)
+  return isGlideCluster(client) ? glideCluster(client) : undefined
 }
 
 /** GLIDE has none, and what `send` does to keys is the caller's. */

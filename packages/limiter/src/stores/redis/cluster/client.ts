@@ -18,8 +18,8 @@ export interface ClusterClient {
   /** Where a node is reached that calls itself so. */
   reach(address: Address): Address
   open(seed: Seed, events: LinkEvents, connectTimeoutMs: number): Link
-  /** Listens to a node; what is published anywhere in the cluster is heard there. */
-  listen(seed: Seed, channel: string, events: SubscriptionEvents): Subscription
+  /** Listens to a node; what is published anywhere in the cluster is heard there. Absent: it cannot. */
+  listen?(seed: Seed, channel: string, events: SubscriptionEvents): Subscription
 }
 
 export function nameOf({ host, port }: Address): string {

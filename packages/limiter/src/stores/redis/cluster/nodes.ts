@@ -1,5 +1,5 @@
 import type { RoundTripReport, StoreReport } from '../../../store.ts'
-import { Announcements, type Subscribe, type Subscription, type SubscriptionEvents } from '../announcements.ts'
+import { Announcements, type Subscribe, type Subscription } from '../announcements.ts'
 import type { Route } from '../batch.ts'
 import type { Link } from '../connection.ts'
 import type { Script } from '../script.ts'
@@ -39,7 +39,7 @@ export class Nodes {
 
   constructor(client: ClusterClient, prefix: string, script: Script, events: NodesEvents, subscribe?: Subscribe) {
     this.client = client
-    this.announcements = new Announcements(`${prefix}:`, subscribe ?? ((...to) => this.listen(...to)), {
+    this.announcements = new Announcements(`${prefix}:`, subscribe ?? this.listener(), {
       say: async (text) => this.heard()?.store.ask(['PUBLISH', this.announcements.channel, text]),
       warn: (message) => {
         for (const [report] of this.reports) report(message, 'subscription', 1)
@@ -183,8 +183,11 @@ export class Nodes {
     return heard[Math.floor(Math.random() * heard.length)] ?? this.any
   }
 
-  private listen(channel: string, events: SubscriptionEvents): Subscription {
-    return this.client.listen(this.client.reach((this.heard() as ClusterNode).address), channel, events)
+  /** Listens on any of the nodes, where the client can. */
+  private listener(): Subscribe | undefined {
+    if (this.client.listen === undefined) return undefined
+    return (...to) =>
+      this.client.listen?.(this.client.reach((this.heard() as ClusterNode).address), ...to) as Subscription
   }
 
   private lost(): void {
