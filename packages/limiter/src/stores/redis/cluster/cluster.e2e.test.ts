@@ -1,5 +1,13 @@
 import { setTimeout as sleep } from 'node:timers/promises'
-import { concurrency, createEngine, type Decision, type Engine, fixedWindow } from 'headgate'
+import {
+  type CheckItem,
+  concurrency,
+  createEngine,
+  type Decision,
+  type Engine,
+  fixedWindow,
+  tokenBucket,
+} from 'headgate'
 import { redisStore } from 'headgate/redis'
 import { afterEach, describe, expect, it } from 'vitest'
 import { until } from '../../../../../../test/load.ts'
@@ -81,6 +89,23 @@ describe.each(CLUSTER_CLIENTS)('a store on a cluster through $name', (client) =>
       while (!(await other.check(once(key))).allowed) await sleep(1)
       expect(performance.now() - resetMs).toBeLessThan(isGlide ? 1100 : 100)
     }
+  })
+
+  it('lends units ahead on the node that keeps the counter, and calls them back when another instance blocks it', async () => {
+    const cluster = await started(0)
+    const [one, other] = [engineOn(cluster, client).engine, engineOn(cluster, client).engine]
+    const limit = tokenBucket({ limit: 1_000_000, period: '1d' })
+    const hot: CheckItem[] = [{ rule: 'r', name: 'hot', limit, key: '', accuracy: 'lease' }]
+    await until('decisions from a lease', async () => {
+      const sources = await Promise.all(Array.from({ length: 200 }, () => one.check(hot).then(({ source }) => source)))
+      return sources.every((source) => source === 'lease')
+    })
+    await other.block(hot)
+    const blockedMs = performance.now()
+    while ((await one.check(hot)).allowed) await sleep(1)
+    expect(performance.now() - blockedMs).toBeLessThan(isGlide ? 1100 : 100)
+    expect(await one.check(hot)).toMatchObject({ allowed: false, reason: 'blocked' })
+    await until('given back', () => one.strandedUnits === 0)
   })
 
   it('has its script on every node, also after a flush and a failover (CSenshi/nestjs-redis#15, redis/ioredis#58)', async () => {
