@@ -70,14 +70,12 @@ export function item(
   cost: number,
 ): CheckItem | undefined {
   if (limit === undefined) return undefined
-  const { onStoreFailure, accuracy, mode, penalty, maxWaitMs } = rule
-  const own = { rule: rule.name, name: plan.limit.name, limit, key, cost, onStoreFailure, accuracy }
-  // All of one shape: the engine reads each of them for each request.
-  if (mode === 'shadow') return { ...own, group: 'shadow', penalty: undefined, maxWaitMs: undefined }
-  return {
-    ...own,
-    group: 'enforced',
-    penalty,
-    maxWaitMs: maxWaitMs === 0 && penalty === undefined ? undefined : maxWaitMs,
-  }
+  const { onStoreFailure, accuracy } = rule
+  const { name } = plan.limit
+  const enforced = rule.mode !== 'shadow'
+  const penalty = enforced ? rule.penalty : undefined
+  const maxWaitMs = enforced && (rule.maxWaitMs > 0 || penalty !== undefined) ? rule.maxWaitMs : undefined
+  const group = enforced ? 'enforced' : 'shadow'
+  // All of one shape, made at once: there is one of them for each limit of each request, and spreading takes µs.
+  return { rule: rule.name, name, limit, key, cost, onStoreFailure, accuracy, group, penalty, maxWaitMs }
 }
