@@ -1,7 +1,7 @@
 import type { Decision, LimitStatus } from './decision.ts'
 import { blankStatus, Decided } from './derive.ts'
 import { InvalidArgumentError, show } from './errors.ts'
-import type { Limit } from './limit.ts'
+import { isSame, type Limit } from './limit.ts'
 import { refuseUnknown } from './options.ts'
 import { keyOf } from './part.ts'
 import type { ChangeListener, Check, Part, Verdict } from './store.ts'
@@ -167,11 +167,6 @@ function isPlain({ peek, operation, followers }: Check): boolean {
 function refuses({ limit, cost, blocked, freshMs }: Denial, part: Part, nowMs: number): boolean {
   if (freshMs <= nowMs || part.cost === 0) return false
   return blocked || (cost <= part.cost && (limit === part.limit || isSame(limit, part.limit)))
-}
-
-/** Whether both have the same numbers. */
-function isSame({ wire }: Limit, { wire: other }: Limit): boolean {
-  return wire.length === other.length && wire.every((number, i) => number === other[i])
 }
 
 interface Refusal {

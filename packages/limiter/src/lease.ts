@@ -1,6 +1,6 @@
 import type { Decision, LimitStatus } from './decision.ts'
 import { blankStatus, Decided } from './derive.ts'
-import type { Limit } from './limit.ts'
+import { isSame, type Limit } from './limit.ts'
 import { keyOf } from './part.ts'
 import { LEASE_US } from './script/marks.ts'
 import { newId } from './split.ts'
@@ -330,9 +330,4 @@ function isLeasable({ accuracy, limit, cost }: Part): boolean {
 /** A unit of it: the operation says how many. */
 function plain(part: Part): Part {
   return { ...part, cost: 1 }
-}
-
-/** Whether both have the same numbers. */
-function isSame({ wire }: Limit, { wire: other }: Limit): boolean {
-  return wire.length === other.length && wire.every((number, i) => number === other[i])
 }

@@ -114,6 +114,11 @@ export interface Division {
   readonly lessUs: number
 }
 
+/** Whether both have the same numbers. */
+export function isSame({ wire }: Limit, { wire: other }: Limit): boolean {
+  return wire.length === other.length && wire.every((number, i) => number === other[i])
+}
+
 /** How the states of one algorithm are stored, and what they mean to the others. */
 export interface Codec<S extends State = State> {
   readonly code: number

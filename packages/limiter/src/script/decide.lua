@@ -21,7 +21,8 @@
 --           whose leases are to be given back
 -- Reply:    integers: 0, the store's clock (µs), number of keys whose garbage was replaced, then for each check
 --             verdict  1 (all limits admit), 0, or 2 (a key is blocked: then its place, and the instant at which that ends);
---                      4 as 1, of a place in line that another gave up (then its receipt: nothing was charged); 3 as 0, of a plain check, where units may come back before the views say so, and nobody is told
+--                      3 as 0, of a plain check, where units may come back before the views say so, and nobody is told;
+--                      4 as 1, of a place in line that another gave up (then its receipt: nothing was charged)
 --             result   of an operation only
 --             views    of each of its limits, after the charge if there was one; or, for an operation on keys,
 --                      one integer for each of them

@@ -3,9 +3,10 @@
 --
 --   1 take up to   n                   takes what all limits have room for, at most n; result: how much
 --   2 book         longest wait (µs),  takes a place in line, by the ids of the parts (0: as here) no later than each says;
---                  ticket, grace (µs), result: when it comes (µs). One that was given up is charged already: verdict 4. Where the limits do not all book, or somebody waits with
---                  1: all book         a ticket already: waits with a ticket, until it is asked again; result of such a
---                                      refusal: 1 + units that are waited for before; 0: nobody waits
+--                  ticket, grace (µs), result: when it comes (µs). One that was given up is charged already: verdict 4.
+--                  1: all book         Where the limits do not all book, or somebody waits with a ticket already: waits with a
+--                                      ticket, until it is asked again; result of such a refusal: 1 + units that are waited
+--                                      for before; 0: nobody waits
 --   3 reserve      id, hold (µs)       takes the cost and holds it; result: 1 where the id held it already; where too
 --                                      many are held, when the first of them lapses (µs)
 --   13 lease       id, units wanted,   reports what was used of the units that the id holds ahead, and asks for as many from
